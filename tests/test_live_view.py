@@ -56,6 +56,16 @@ def test_a_job_that_ended_while_no_process_followed_it_is_shown_with_all_its_ste
     assert screen.lines[1].split()[1:5] == ["completed", "5", "of", "5"]
 
 
+@pytest.mark.parametrize("command", ["attach", "cancel"])
+def test_a_run_that_ended_before_is_no_row_of_the_live_view(command: str, toy: Any) -> None:
+    toy.run()
+    [record] = toy.records
+    screen = Screen.of_llmb(command, record.name, env=toy.env)
+    assert screen.end() == 0
+    lines = [line for line in screen.lines if not line.startswith("llmb: already ended: ")]
+    assert lines[0] == f"{record.name}  completed"
+
+
 @pytest.fixture
 def slow_probe(toy: Any) -> dict[str, str]:
     """Return an environment in which checking the target waits for the gate."""
@@ -186,6 +196,19 @@ def test_the_table_follows_the_size_of_the_terminal(columns: int, rows: int, sho
     view.screen.wait_for(follows)
     view.end()
     assert view.screen.lines[-1] == last
+
+
+def test_a_long_message_is_broken_between_words(tmp_path: Path) -> None:
+    view = FedView(tmp_path, 1)
+    command = "`a command that stays on a line of its own, however long it is, to be copied`"
+    view.show("the target does not respond; " * 3 + command)
+    view.screen.wait_for(lambda text: "copied`" in text.replace("\n", ""))
+    view.end()
+    assert view.screen.unwrapped.splitlines()[:3] == [
+        "llmb: the target does not respond; the target does not respond; the target does",
+        "  not respond;",
+        f"  {command}",
+    ]
 
 
 def test_messages_stay_above_the_table_and_scroll_away(tmp_path: Path) -> None:

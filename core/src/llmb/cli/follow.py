@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
@@ -33,18 +33,23 @@ def open_session(open_it: Callable[[Callable[[str], object]], llmb.Session]) -> 
         yield session
 
 
-def follow_runs(session: llmb.Session, *, as_json: bool, detach: bool = False) -> llmb.LlmbError | None:
+def follow_runs(
+    session: llmb.Session, *, as_json: bool, detach: bool = False, ended: Collection[str] = ()
+) -> llmb.LlmbError | None:
     """Show events until all runs have ended or, with ``detach``, are submitted. Return the error that stopped some.
 
-    Ctrl-C detaches: print how to attach again and exit. The runs continue.
+    The runs ``ended`` have no events, because they ended before. Ctrl-C detaches: print how to attach again and exit.
+    The runs continue.
     """
     from llmb.cli.views.numbers import counted
     from llmb.cli.views.progress import open_view
 
     try:
+        followed = [run_id for run_id in session.run_ids if run_id not in ended]
         with open_view() as view:
-            view.add_runs(session.run_ids)
-            view.show_activity(f"starting {counted(len(session.run_ids), 'run')}")
+            view.add_runs(followed)
+            if followed:
+                view.show_activity(f"starting {counted(len(followed), 'run')}")
             for event in session.events(until="submitted" if detach else "ended"):
                 view.show(event)
     except llmb.LlmbError as error:

@@ -99,11 +99,17 @@ def print_message(text: str) -> None:
 
     A terminal breaks the first line between words. The lines below it may be those of a log.
     """
+    for line in message_lines(text, terminal_width(stderr=True)):
+        print_progress(line)
+
+
+def message_lines(text: str, width: int | None) -> list[str]:
+    """Return the lines that `print_message` prints. Without ``width``, no line is broken."""
     first, *below = text.split(BELOW)
     begin, indent = "llmb: ", BELOW[1:]
-    broken = _lines_of_prose(first, terminal_width(stderr=True), len(begin))
-    for line in (f"{begin}{broken[0]}", *(f"{indent}{each}" for each in (*broken[1:], *below))):
-        print_progress(line)
+    broken = _lines_of_prose(first, width, len(begin))
+    lines = [f"{begin}{broken[0]}", *(f"{indent}{each}" for each in (*broken[1:], *below))]
+    return [llmb.printable_line(line) for line in lines]
 
 
 def print_progress(text: str) -> None:

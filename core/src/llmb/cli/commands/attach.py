@@ -18,7 +18,8 @@ def attach(runs: RunsOrAll = None, check: WithCheck = False, as_json: AsJson = F
         return llmb.attach(runs or None, report_activity=report_activity)
 
     with open_session(start) as session:
-        error = follow_runs(session, as_json=as_json)
+        ended = [result.run_id for result in session.results if result.ended] if runs else ()
+        error = follow_runs(session, as_json=as_json, ended=ended)
         if not session.run_ids and not as_json:
             output.print_message("no run to follow; `llmb runs` lists all runs")
         results = print_runs(session, error, as_json=as_json)

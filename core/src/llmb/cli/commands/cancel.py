@@ -14,15 +14,18 @@ from llmb.cli.views.numbers import first_names
 def cancel(runs: Runs, as_json: AsJson = False) -> None:
     """Cancel runs and wait until they have ended."""
     with open_session(lambda report_activity: llmb.cancel(runs, report_activity=report_activity)) as session:
-        _name_runs(session)
-        error = follow_runs(session, as_json=as_json)
+        ended = _name_runs(session)
+        error = follow_runs(session, as_json=as_json, ended=ended)
         print_runs(session, error, as_json=as_json)
     raise typer.Exit(error.exit_code if error else 0)
 
 
-def _name_runs(session: llmb.Session) -> None:
-    """Print which runs are cancelled, and which ended before."""
+def _name_runs(session: llmb.Session) -> list[str]:
+    """Print which runs are cancelled, and which ended before. Return those that ended."""
     results = session.results
-    for title, ended in (("cancelling ", False), ("already ended: ", True)):
-        if names := [result.run_id for result in results if result.ended == ended]:
+    ended = [result.run_id for result in results if result.ended]
+    cancelled = [result.run_id for result in results if not result.ended]
+    for title, names in (("cancelling ", cancelled), ("already ended: ", ended)):
+        if names:
             output.print_message(title + first_names(names, NAMED_RUNS))
+    return ended

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from rich.text import Text
 
 import llmb
+from llmb.cli import output
 from llmb.cli.views.live_area import LiveArea
 from llmb.cli.views.live_rows import RunRow, table_of_runs, update_row
 from llmb.cli.views.notices import describe_notice
@@ -37,7 +38,7 @@ class LiveView:
         if not isinstance(event, llmb.Planned):
             self._activity = ""
         if notice := describe_notice(event):
-            self._area.print_above(Text(f"llmb: {llmb.printable_line(notice)}"))
+            self._area.print_above(Text("\n".join(output.message_lines(notice, self._area.size[0]))))
         elif run_id := event.run_id:
             row = self._rows.get(run_id, RunRow(run_id=run_id))
             self._rows[run_id] = update_row(row, event, self._result(event))
