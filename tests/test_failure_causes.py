@@ -269,6 +269,19 @@ def test_the_earliest_of_the_primary_errors_in_the_logs_of_all_ranks_wins(llmb: 
     assert (failure["cause"], failure["rank"], failure["line"]) == ("the accelerator is out of memory", 1, 3)
 
 
+def test_the_name_of_a_log_gives_the_rank_beside_a_log_of_the_scheduler(llmb: Llmb, tmp_path: Path) -> None:
+    texts = {
+        "train.0.0.log": "Connection closed by remote peer node7\n",
+        "train.0.1.log": "RuntimeError: CUDA out of memory. Tried to allocate\n",
+        "out.log": "pulling the image\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    point = ("--recipe", "maxtext/llama2-70b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
+    failure = llmb("grade", *(tmp_path / name for name in texts), *point, "--json").json["failure"]
+    assert (failure["cause"], failure["rank"]) == ("the accelerator is out of memory", 1)
+
+
 REJECTED = "the registry rejected the credentials for the image"
 UNKNOWN_IMAGE = "Docker Hub has no such image, or rejected the credentials"
 

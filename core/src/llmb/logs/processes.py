@@ -107,12 +107,13 @@ class Processes:
 
 
 def processes_of_logs(paths: Iterable[Path]) -> dict[Path, Process]:
-    """Return the process of each log, if its name has a rank or if the names differ in one number only."""
+    """Return the process of each log, if its name has a rank or if the names with numbers differ in one number only."""
     names = {path: _NUMBER.split(path.name) for path in paths}
-    columns = [*zip(*names.values(), strict=False)] if len({len(parts) for parts in names.values()}) == 1 else []
+    numbered = [parts for parts in names.values() if len(parts) > 1]  # others are logs of the scheduler
+    columns = [*zip(*numbered, strict=False)] if len(set(map(len, numbered))) == 1 else []
     differing = [index for index, column in enumerate(columns) if len(set(column)) > 1]
     index = differing[0] if len(differing) == 1 and differing[0] % 2 else None
-    return {path: _process_of_name(parts, index) for path, parts in names.items()}
+    return {path: _process_of_name(parts, index if len(parts) > 1 else None) for path, parts in names.items()}
 
 
 def _process_of_name(parts: Sequence[str], index: int | None) -> Process:
