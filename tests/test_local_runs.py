@@ -84,6 +84,7 @@ def test_a_rank_that_is_killed_is_named_with_its_signal_and_ends_the_others(toy:
     assert run["state"] == "failed"
     assert "phase train, rank 1: killed by signal 9 (exit code 137)" in run["failure"]["cause"]
     assert run["failure"]["rank"] == 1
+    assert not Path(run["directory"], "logs/out.log").exists(), "bash reports the ranks that llmb ends"
     assert "toy step 1" in run["failure"]["evidence"]  # of any rank: how far the others came is a matter of luck
     assert processes_of(toy.work(run["run_id"])) == []
     assert toy.journal("end") == []

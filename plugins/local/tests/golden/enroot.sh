@@ -157,7 +157,7 @@ exit_with_reason() {
 end_ranks() {
   # shellcheck disable=SC2046 # several words
   end_groups "$grace_s" "${ranks[@]}" $(jobs -p)
-}
+} 2>/dev/null # bash would report each rank in the log of the job
 
 # end_ranks_on_term: end all ranks on SIGTERM. From here on, every process that is started has its own process group.
 end_ranks_on_term() {
