@@ -72,6 +72,21 @@ def test_a_file_next_to_the_spec_starts_its_command_with_its_files(folder: Folde
     assert script[1:] == [f"cd {job.directory} || exit 1", "exec python3 train.py --steps=20 --batch=16"]
 
 
+def test_a_missing_file_is_an_error_of_the_key_that_names_it(folder: Folder) -> None:
+    file = folder.path / "mylm.toml"
+    assert folder.error() == f"{folder.path}/spec.toml: workload.recipe: {file}: no such file"
+    folder.write(command=3)
+    assert folder.error().startswith(f"{file}: command: ")
+
+
+def test_a_spec_to_start_from_has_no_other_gpu_types_or_numbers_than_any(folder: Folder) -> None:
+    file = folder.write(command=["train", "{dtype}"], recipe={**FILE["recipe"], "dtypes": ["fp32", "bf16"]})
+    lines = llmb.starter_workload(str(file)).splitlines()
+    assert 'gpu_type = "cpu" # or any other type; a list runs each' in lines
+    assert 'dtype = "fp32" # any of "bf16", "fp32"; a list runs each' in lines
+    assert "gpus = 1 # or any other number; a list runs each" in lines
+
+
 @pytest.mark.parametrize(("launch", "ranks"), [("task", "all"), ("node", "node"), ("first", "first")])
 def test_the_command_runs_on_these_ranks(folder: Folder, launch: str, ranks: str) -> None:
     folder.write(launch=launch)

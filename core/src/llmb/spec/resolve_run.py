@@ -1,5 +1,6 @@
 """Resolve one combination of a spec to its runs: look up recipe, plugins and accelerator, and check the result."""
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -110,8 +111,7 @@ class RunResolver:
             try:
                 self._loaded[cached] = load(name), ()
             except LlmbError as error:
-                located = tuple(each if each.file else attrs.evolve(each, key=key) for each in error.faults)
-                self._loaded[cached] = None, located
+                self._loaded[cached] = None, tuple(_located(each, key) for each in error.faults)
         value, wrong = self._loaded[cached]
         errors.extend(wrong)
         return value
@@ -126,6 +126,14 @@ class RunResolver:
             message = f"GPU type {name} is defined by {' and '.join(places)}; remove all except one"
             errors.append(Fault(message=message, key="workload.gpu_type"))
         return known.get(name)
+
+
+def _located(error: Fault, key: str) -> Fault:
+    """Return an error with the key of the spec whose value it concerns. An error in a file keeps its place there."""
+    if error.file and os.path.exists(error.file):
+        return error
+    message = f"{error.file}: {error.message}" if error.file else error.message
+    return attrs.evolve(error, message=message, file=None, key=key)
 
 
 def known_accelerators(registry: PluginRegistry) -> Mapping[str, Accelerator]:
