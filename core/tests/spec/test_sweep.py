@@ -189,6 +189,14 @@ def test_an_error_of_an_override_names_the_option(spec: Any) -> None:
     assert spec.big().errors("sweep.foo.bar=[1]")["sweep.foo.bar"].file == "--set"
 
 
+def test_a_number_for_a_string_is_shown_with_the_quotes_that_a_shell_needs(spec: Any) -> None:
+    found = spec.big(env={"B": 2}).errors("env.A=0.5", "env.C=[1]")
+    assert found["env.A"].expected == """a string: `--set 'env.A="0.5"'`"""
+    assert found["env.B"].expected == "a string"
+    assert found["env.C"].expected == 'a string, or a list in [sweep] under "env.C"'
+    assert spec.runs('env.A="0.5"', "env.B=b")[0].env["A"] == "0.5"
+
+
 @pytest.mark.parametrize(
     ("override", "text"),
     [

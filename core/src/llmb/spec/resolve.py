@@ -12,6 +12,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import add_hints
 from llmb.spec.document import Document, table_of
 from llmb.spec.expand_sweep import Combination, expand
+from llmb.spec.overrides import FROM_SET
 from llmb.spec.resolve_run import RunResolver
 from llmb.spec.suspect_keys import keys_of
 from llmb.spec.targets import NamedTargets
@@ -78,11 +79,19 @@ def _with_recipe(combination: Combination, rewrite: Callable[[str], str]) -> Com
 
 def _locate(error: Fault, source_map: SourceMap) -> Fault:
     """Return the error with the file and the key as the author wrote them."""
-    located = source_map.locate(error)
+    located = _with_quotes(source_map.locate(error))
     if error.message != UNKNOWN_KEY or error.file or not error.key:
         return located
     file, key = next(_swept_below(error.key, source_map), (located.file, located.key or ""))
     return attrs.evolve(located, file=file, key=re.sub(r"\[\d+\]$", "", key))  # unknown whatever its value
+
+
+def _with_quotes(error: Fault) -> Fault:
+    """Return the error of ``--set``, with the option as a shell needs it if TOML reads the value as a number."""
+    wrong = re.fullmatch(r"invalid value ([\w.+-]+)", error.message)
+    if error.file != FROM_SET or not wrong or error.expected != "a string" or str(error.key).startswith("sweep."):
+        return error
+    return attrs.evolve(error, expected=f"a string: `--set '{error.key}=\"{wrong[1]}\"'`")
 
 
 def _swept_below(table: str, source_map: SourceMap) -> Iterator[tuple[str | None, str]]:
