@@ -124,6 +124,10 @@ def test_a_signature_is_that_of_an_allowed_signer(llmb: Llmb, run_id: str, tmp_p
     llmb("bundle", run_id, "-o", file)
     answer = llmb("bundle", "--verify", file, "--allowed-signers", signers)
     assert (answer.status, "the bundle is not signed" in answer.out) == (1, True)
+    answer = llmb("bundle", "--verify", file, "--allowed-signers", tmp_path / "no.signers")
+    assert (answer.status, "no.signers cannot be read: No such file or directory" in answer.err) == (2, True)
+    answer = llmb("bundle", "--verify", file, "--allowed-signers", tmp_path / "mine.pub")
+    assert (answer.status, "mine.pub: a public key without its signer; expected lines" in answer.err) == (2, True)
     answer = llmb("bundle", run_id, "-o", file, "--sign", tmp_path / "no-key")
     assert (answer.status, "cannot sign with" in answer.err) == (2, True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import subprocess
 import tarfile
 import tempfile
@@ -29,11 +30,14 @@ from llmb.records.run_logs import RunLogs
 from llmb.reports.bundle import MANIFEST, NAMESPACE, SIGNATURE
 from llmb.spec.choose_point import published_point
 from llmb.spec.export import import_run
-from llmb.values.errors import LlmbError, LogError
+from llmb.values.errors import Fault, LlmbError, LogError
 from llmb.values.steps import Step
 
 MOST_BYTES = 4 << 30
 """The size of all files up to which a bundle is unpacked."""
+
+PUBLIC_KEY = re.compile(r"(ssh|ecdsa|sk)-\S+ ")
+"""The beginning of a public key. A line of an allowed signer begins with the principal."""
 
 
 @attrs.frozen(kw_only=True)
@@ -65,6 +69,7 @@ def verify_bundle(file: Path, *, allowed_signers: Path | None = None) -> BundleC
     mismatches = [*_compare_files(files, expected)]
     signer = ""
     if allowed_signers:
+        _check_allowed_signers(allowed_signers)
         signer, problem = _check_signature(files, allowed_signers)
         mismatches += [problem] if problem else []
     if not mismatches:
@@ -114,6 +119,17 @@ def _compare_files(files: Mapping[str, bytes], expected: Mapping[str, str]) -> I
     for name in sorted(present & expected.keys()):
         if hashlib.sha256(files[name]).hexdigest() != expected[name]:
             yield f"{name} was changed: its SHA-256 is not that of the manifest"
+
+
+def _check_allowed_signers(file: Path) -> None:
+    """Raise LlmbError if a file of allowed signers cannot be read, or contains a public key without a signer."""
+    try:
+        lines = file.read_text(errors="replace").splitlines()
+    except OSError as error:
+        raise LlmbError(f"{file} cannot be read: {error.strerror}") from error
+    if any(PUBLIC_KEY.match(line) for line in lines):
+        expected = "lines such as `me@example.com ssh-ed25519 AAAA...`"
+        raise LlmbError(Fault(message="a public key without its signer", file=str(file), expected=expected))
 
 
 def _check_signature(files: Mapping[str, bytes], allowed_signers: Path) -> tuple[str, str]:
