@@ -56,18 +56,21 @@ def _format(recipe: Recipe, scheduler: str, required: Mapping[str, str], others:
     points = example_points(recipe)
     first = points[0]
     types = sort_gpu_types(point.gpu_type for point in points)
-    dtypes = sort_dtypes(point.dtype for point in points if point.gpu_type == first.gpu_type)
+    dtypes = sort_dtypes(point.dtype for point in points if point.gpu_type == first.gpu_type or not recipe.points)
     alike = [point for point in points if (point.gpu_type, point.dtype) == (first.gpu_type, first.dtype)]
     gpus = sorted({point.gpus for point in alike})
     variants = list(dict.fromkeys(point.variant for point in alike if point.variant))
+    any_type, any_number = _alternatives(types), _alternatives(gpus)
+    if not recipe.points:
+        any_type, any_number = " # or any other type; a list runs each", " # or any other number; a list runs each"
     lines = [
         f"# {recipe.description} ({recipe.address}, release {recipe.release})",
         "",
         "[workload]",
         f'recipe = "{recipe.address}"',
-        f'gpu_type = "{first.gpu_type}"{_alternatives(types)}',
+        f'gpu_type = "{first.gpu_type}"{any_type}',
         f'dtype = "{first.dtype}"{_alternatives(dtypes)}',
-        f"gpus = {first.gpus}{_alternatives(gpus)}",
+        f"gpus = {first.gpus}{any_number}",
         *([f'# variant = "{variants[0]}"{_alternatives(variants)}'] if variants else []),
         f"# steps = {recipe.steps}",
         "",
