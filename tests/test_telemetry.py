@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.deadline import DEADLINE_S
 from parts.pages import blocks, matches
+from parts.toy import await_run, gated
 
 STAND_IN = Path(__file__).parents[1] / "core/tests/scripts/nvidia-smi"
 EVERY_SECOND = {"telemetry": {"interval": "1s"}}
@@ -22,12 +21,12 @@ def nvidia_smi(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{STAND_IN}:{os.environ['PATH']}")
 
 
-def is_sampled(folder: Path, *nodes: str) -> Any:
-    """Return a condition: the sampler of each node has printed a line for the job below this folder."""
+def is_sampled(folder: Path, *nodes: str, word: str = "gpu") -> Any:
+    """Return a condition: the sampler of each node has printed a line with this word for the job below this folder."""
 
     def check() -> bool:
         text = "".join(log.read_text() for log in folder.glob("runs/*/logs/telemetry.0.log"))
-        return all(f"{node}, gpu, " in text for node in nodes)
+        return all(f"{node}, {word}, " in text for node in nodes)
 
     return check
 
@@ -50,12 +49,10 @@ def check_energy(run: dict[str, Any]) -> None:
 
 @pytest.mark.usefixtures("nvidia_smi")
 def test_a_run_has_the_energy_of_its_steps(toy: Any) -> None:
-    gate = {"gate": str(toy.gate), "gate_step": 2}
-    running = toy.start("run", toy.spec(framework=gate, **EVERY_SECOND), "--json")
+    running = toy.start("run", toy.spec(framework=gated(toy), **EVERY_SECOND), "--json")
     toy.wait(is_sampled(toy.home / "work", os.uname().nodename))
     toy.gate.touch()
-    out, _ = running.communicate(timeout=DEADLINE_S)
-    [run] = json.loads(out)["runs"]
+    run = await_run(running)
     assert run["state"] == "completed"
     check_energy(run)
     assert samplers(toy.home / "work/runs" / run["run_id"]) == []
@@ -71,7 +68,10 @@ def check_page(shown: str, run: dict[str, Any]) -> None:
 
 
 def test_a_machine_without_the_tool_is_one_note_of_a_completed_run(toy: Any) -> None:
-    run = toy.run(**EVERY_SECOND)
+    running = toy.start("run", toy.spec(framework=gated(toy), **EVERY_SECOND), "--json")
+    toy.wait(is_sampled(toy.home / "work", os.uname().nodename, word="error"))
+    toy.gate.touch()
+    run = await_run(running)
     assert run["state"] == "completed"
     assert [note for note in run["notes"] if "telemetry" in note] == [
         f"telemetry: {os.uname().nodename}: nvidia-smi not found"
@@ -99,7 +99,7 @@ def test_each_node_of_a_cluster_is_sampled_once(toy_slurm: Any) -> None:
     run = toy_slurm.follow(
         (is_sampled(toy_slurm.workdir, "node1", "node2"), toy_slurm.gate.touch),
         workload={"gpus": 2},
-        framework={"gate": str(toy_slurm.gate), "gate_step": 2},
+        framework=gated(toy_slurm),
         target={"gpus_per_node": 1},
         **EVERY_SECOND,
     )
@@ -111,6 +111,7 @@ def test_each_node_of_a_cluster_is_sampled_once(toy_slurm: Any) -> None:
 @pytest.mark.real
 @pytest.mark.slow
 def test_a_cluster_without_the_tool_completes_its_runs(toy_slurm: Any) -> None:
-    run = toy_slurm.run(**EVERY_SECOND)
+    reported = is_sampled(toy_slurm.workdir, "node1", word="error")
+    run = toy_slurm.follow((reported, toy_slurm.gate.touch), framework=gated(toy_slurm), **EVERY_SECOND)
     assert run["state"] == "completed"
     assert "telemetry: node1: nvidia-smi not found" in run["notes"]
