@@ -76,6 +76,7 @@ def start_llmb(
     environment = dict(os.environ if env is None else env)
     details = ([*arguments], environment, str(cwd or Path.cwd()), [*outputs], report)
     process = ForkServerProcess(target=_main, args=(*details, without_rights, own_session, activities))
+    process.daemon = True  # if a failed test leaves it, the tests do not wait for its end, but end it
     process.start()
     report.close()
     with opened, suppress(EOFError):
