@@ -8,8 +8,9 @@ import random
 import socket
 from collections.abc import Iterator
 
-PORTS = range(15000, 31000) if "PYTEST_VERSION" in os.environ else range(31000, 32000)
-"""Below the ports that the kernel gives to clients, which would take a port before its server listens on it.
+PORTS = range(10000, 20000) if "PYTEST_VERSION" in os.environ else range(31000, 32000)
+"""Ports that neither the kernel gives to clients nor a job to its ranks, from 20000 on: a server listens on its port
+only a while after a test has chosen it.
 
 The tests and the other programs, such as `.ci/walk`, run at the same time and have ports of their own.
 """
