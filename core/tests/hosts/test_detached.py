@@ -170,7 +170,7 @@ def test_cancel_ends_all_processes_of_this_job_only(tmp_path: Path) -> None:
     jobs = [Job(tmp_path / name, "sleep 1000 & setsid sleep 1000 & wait") for name in ("one", "two")]
     for job in jobs:
         job.submit()
-        wait_until(lambda job=job: job.starts)
+        wait_until(lambda job=job: job.status.state == "running")
     detached.cancel_detached([jobs[0].handle], HOST)
     assert jobs[0].ended().cause == "cancelled"
     wait_until(lambda: living(jobs[0].folder) == 0)
