@@ -111,7 +111,7 @@ def living(directory: Path) -> list[int]:
 def parent_of(process: int) -> int | None:
     """Return the parent of a process, None if the process has ended."""
     with suppress(OSError):
-        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+        return int(Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
     return None
 
 

@@ -128,7 +128,7 @@ def test_secrets_are_in_a_file_that_only_the_owner_can_read(remote: Remote, monk
     running = remote.start("run", remote.spec(framework={"secrets": ["TOY_TOKEN"], "dump": True}), "--json")
     remote.toy.wait_for_journal("begin")
     files = [file for folder in (remote.workdir, remote.toy.home) for file in folder.rglob("*") if file.is_file()]
-    assert not any(TOKEN.encode() in file.read_bytes() for file in files if not file.name.startswith("env."))
+    assert not any(TOKEN.encode() in _bytes(file) for file in files if not file.name.startswith("env."))
     lines = [Path(f"/proc/{pid}/cmdline") for pid in os.listdir("/proc") if pid.isdigit()]
     assert not any(TOKEN.encode() in _bytes(line) for line in lines)
     remote.toy.gate.touch()

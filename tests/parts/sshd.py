@@ -213,7 +213,7 @@ def sshd_processes() -> dict[int, int]:
     found = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            pid, _, rest = Path("/proc", name, "stat").read_text().partition(" (sshd) ")
+            pid, _, rest = Path("/proc", name, "stat").read_text(errors="replace").partition(" (sshd) ")
         except OSError:  # the process has just ended
             continue
         if rest:
