@@ -66,6 +66,30 @@ def test_a_run_that_ended_before_is_no_row_of_the_live_view(command: str, toy: A
     assert lines[0] == f"{record.name}  completed"
 
 
+def test_verbose_prints_the_commands_above_the_table(toy: Any) -> None:
+    screen = Screen.of_llmb("run", toy.spec(), "--verbose", env=toy.env)
+    assert screen.end() == 0
+    lines = [*screen.history, *screen.lines]
+    table = next(at for at, line in enumerate(lines) if line.split()[:2] == ["run", "state"])
+    commands = [at for at, line in enumerate(lines) if line.startswith("this machine runs")]
+    assert commands
+    assert max(commands) < table
+
+
+def test_errors_of_a_file_that_is_left_out_are_lines_broken_between_words(toy: Any) -> None:
+    file = Path(os.environ["XDG_CONFIG_HOME"], "llmb", "accelerators.toml")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[mine]\ngpus_per_node = "8"\nmemory_gb = 0\npeak_flops = { bf16 = 1e12 }\nsource = "me"\n')
+    screen = Screen([sys.executable, "-m", "llmb", "validate", toy.spec()], env=toy.env)
+    assert screen.end() == 0
+    assert [line.strip() for line in screen.unwrapped.splitlines() if str(file) not in line][:4] == [
+        "llmb: left out:",
+        'mine.gpus_per_node: invalid value "8"; expected a positive integer',
+        "llmb: left out:",
+        "mine.memory_gb: invalid value 0; expected a positive number",
+    ]
+
+
 @pytest.fixture
 def slow_probe(toy: Any) -> dict[str, str]:
     """Return an environment in which checking the target waits for the gate."""

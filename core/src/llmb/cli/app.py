@@ -166,7 +166,7 @@ def _print_warning(
 ) -> None:
     """Print a warning about a plugin as one line for the user, and any other as Python does, for a developer."""
     if issubclass(category, llmb.PluginWarning):
-        text = f"llmb: {llmb.printable_line(str(message))}\n"
+        output.print_message(str(message))
     else:
-        text = llmb.printable_text(warnings.formatwarning(message, category, filename, lineno, line))
-    (file or sys.stderr).write(text)
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+        (file or sys.stderr).write(llmb.printable_text(text))

@@ -255,4 +255,5 @@ def _missing_renderer(suffix: str, suffixes: Sequence[str]) -> Fault:
 
 
 def _warn_left_out(error: LlmbError | Fault) -> None:
-    warnings.warn(PluginWarning(f"left out: {' '.join(str(error).split())}"), stacklevel=3)
+    for each in error.faults if isinstance(error, LlmbError) else [error]:
+        warnings.warn(PluginWarning(f"left out: {' '.join(str(each).split())}"), stacklevel=3)

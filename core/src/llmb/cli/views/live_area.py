@@ -101,9 +101,16 @@ class LinesAbove(io.TextIOBase):
         self._area = area
         self._begun = ""
 
+    def isatty(self) -> bool:
+        """Return True, because the area is on a terminal."""
+        return True
+
     def write(self, text: str) -> int:
-        """Print the complete lines, and keep the last one until it ends."""
-        *lines, self._begun = f"{self._begun}{text}".split("\n")
+        """Print the complete lines, and keep the last one until it ends.
+
+        Raise TypeError for bytes, as every text stream does, because click writes bytes to a stream that accepts them.
+        """
+        *lines, self._begun = (self._begun + text).split("\n")
         for line in lines:
             self._area.print_above(Text(line))
         return len(text)
