@@ -7,6 +7,7 @@ import shutil
 from typing import Any
 
 import pytest
+from parts.deadline import wait_until
 from parts.pages import blocks, commands, matches
 from parts.toy import at_gate, gated
 
@@ -166,7 +167,7 @@ def node_of(toy: Any) -> str:
 
 
 def fail_node(toy: Any) -> Any:
-    """Set the node down and resume it afterwards."""
+    """Set the node down and resume it afterwards, so that the jobs of the next test get it."""
 
     def fail() -> None:
         node = node_of(toy)
@@ -174,6 +175,8 @@ def fail_node(toy: Any) -> Any:
         toy.cluster.run(
             "scontrol", "update", f"nodename={node}", "state=resume"
         )  # in case it has not resumed by itself
+        # Slurm gives no job to a node that may not respond yet, marked with an asterisk
+        wait_until(lambda: "*" not in toy.cluster.order("sinfo", "-h", "-n", node, "-o", "%T"), f"a response of {node}")
 
     return fail
 
