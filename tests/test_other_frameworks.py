@@ -66,6 +66,19 @@ def test_only_the_logs_that_were_read_are_said_to_have_no_steps(
     assert answer.err.endswith(f"`llmb new-plugin NAME --from {tmp_path}/0.log`\n")
 
 
+def test_a_run_that_failed_before_its_first_step_is_named_with_the_cause(llmb: Llmb, tmp_path: Path) -> None:
+    log, other = tmp_path / "a.log", tmp_path / "b.log"
+    log.write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.16 GiB.\n")
+    other.write_text("hello\n")
+    failed = (
+        "failed: the accelerator is out of memory; name the framework that wrote it (--framework NAME), or describe"
+    )
+    answer = llmb("parse", log)
+    assert answer.err.startswith(f"llmb: no installed framework finds a step in {log}; it {failed}")
+    answer = llmb("parse", other, log)
+    assert answer.err.startswith(f"llmb: no installed framework finds a step in {other}, {log}; {log} {failed}")
+
+
 @pytest.mark.parametrize("kind", ["no steps", "missing", "pipe", "nothing"])
 def test_logs_that_no_framework_can_be_found_for(llmb: Llmb, tmp_path: Path, kind: str) -> None:
     log = tmp_path / "any.log"

@@ -26,19 +26,25 @@ def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry
     """Return the installed framework that finds most steps in the first of these logs that has steps.
 
     A path is a log or a directory; at most three logs of a directory are read. Raise LogError if a path cannot be read,
-    and SpecError if no installed framework finds a step, or for a pipe, which can be read only once.
+    and SpecError if no installed framework finds a step, or for a pipe, which can be read only once. The SpecError has
+    the cause of the first failure in the logs.
     """
     registry = registry or PluginRegistry()
     names = [str(path) for path in paths]
     read: list[Path] = []
+    failed: list[str] = []
     for name in names:
         for log in _first_logs(Path(name)):
             read.append(log)
-            if found := read_with_others(partial(_parse, log, registry), "", registry):
+            logs = _read_with_each(partial(_parse, log, registry), "", registry)
+            if found := _longest(logs):
                 return found.framework
+            subject = "it" if names == [str(log)] else log
+            failed += [f"; {subject} failed: {each.failure.cause}" for each in logs if each.failure]
     describe = f"`llmb new-plugin NAME --from {shlex.quote(str(read[0])) if read else 'LOG'}`"
     advice = f"name the framework that wrote it (--framework NAME), or describe it: {describe}"
-    raise SpecError(f"no installed framework finds a step in {', '.join(map(_describe_read, names))}; {advice}")
+    places = f"{', '.join(map(_describe_read, names))}{failed[0] if failed else ''}"
+    raise SpecError(f"no installed framework finds a step in {places}; {advice}")
 
 
 def _describe_read(name: str) -> str:
@@ -65,9 +71,18 @@ def read_with_others(read: Callable[[str], ParsedLog], framework: str, registry:
 
     ``read`` reads with the framework that it receives. Warn about plugins that are broken.
     """
+    return _longest(_read_with_each(read, framework, registry))
+
+
+def _read_with_each(read: Callable[[str], ParsedLog], framework: str, registry: PluginRegistry) -> list[ParsedLog]:
+    """Read with each installed framework except ``framework``. Leave out those that cannot read."""
     names = dict.fromkeys(entry.name for entry in registry.installed if entry.kind == "framework")
     logs = [_read_quietly(read, name) for name in names if name != framework]
-    return max((log for log in logs if log and log.steps), key=lambda log: len(log.steps), default=None)
+    return [log for log in logs if log]
+
+
+def _longest(logs: Iterable[ParsedLog]) -> ParsedLog | None:
+    return max((log for log in logs if log.steps), key=lambda log: len(log.steps), default=None)
 
 
 def with_writer(found: ParsedPath, framework: str, registry: PluginRegistry) -> ParsedPath:
