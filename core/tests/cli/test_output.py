@@ -47,3 +47,10 @@ def test_a_command_is_not_broken_so_that_it_can_be_copied() -> None:
         "`grep -rn 'error' /a/folder | head -n 20`",
         "prints 20 lines of all ranks",
     ]
+
+
+@pytest.mark.parametrize("quantity", ["27.13 s", "5 %", "76 GB"])
+def test_a_number_and_its_unit_stay_on_one_line(quantity: str) -> None:
+    text = f"lost to start-up and exit {quantity}"
+    assert output.break_prose(text, len(text) - 1) == ["lost to start-up and exit", quantity]
+    assert output.break_prose("step 3 starts", 7) == ["step 3", "starts"]

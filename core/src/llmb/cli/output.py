@@ -47,11 +47,14 @@ def _lines_of_prose(text: str, width: int | None, indent: int) -> list[str]:
 
 
 def break_prose(text: str, width: int) -> list[str]:
-    """Break text between words. A command in backquotes stays on one line, however long, so that it can be copied."""
+    """Break text between words, but not between a number and its unit.
+
+    A command in backquotes stays on one line, however long, so that it can be copied.
+    """
     import re
     import textwrap
 
-    text = re.sub("`[^`]+`", lambda command: command[0].replace(" ", NO_BREAK), text)
+    text = re.sub(r"`[^`]+`|[0-9] (?:%|(?:s|GB)\b)", lambda found: found[0].replace(" ", NO_BREAK), text)
     lines = textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False)
     return [line.replace(NO_BREAK, " ") for line in lines]
 
