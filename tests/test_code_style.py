@@ -67,6 +67,17 @@ def test_every_file_has_a_readable_length() -> None:
     assert {name: length for name, (length, most) in lengths.items() if length > most} == {}
 
 
+def test_no_exit_trap_reads_a_local_variable() -> None:
+    """Bash 4, as on RHEL 8, has no local variables in the trap if the script is read with ``.``, as on this machine."""
+    found = []
+    for path in tracked_files("*.sh", "*.j2"):
+        text = path.read_text()
+        words = " ".join(re.findall(r"^\s*local (.*)", text, re.MULTILINE))
+        read = re.findall(r"\$\{?(\w+)", " ".join(re.findall(r"\btrap '(.*)' EXIT", text)))
+        found += [f"{path.name}: {name}" for name in read if re.search(rf"\b{name}\b", words)]
+    assert found == []
+
+
 def functions(path: Path) -> Iterator[tuple[str, int]]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -114,7 +114,8 @@ protect_directories() {
 # submit_every_fourth FIRST: submit every fourth job, beginning with number FIRST. Exit at the first error. Print answers
 # together: one by one, each would become a packet of the connection.
 submit_every_fourth() {
-  local at answers=''
+  local at
+  answers='' # bash 4 has no local variables in the trap if the script is read with `.`
   trap 'printf %s "$answers"' EXIT
   for ((at = 4 * $1; at < ${#jobs[@]}; at += 16)); do # a job is four words
     submit "${jobs[@]:at:4}"
