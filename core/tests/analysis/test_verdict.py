@@ -24,6 +24,11 @@ from llmb.values.steps import Step
             "undecided",
             "not comparable with the baseline: env.A, model.layers differ from the recipe",
         ),
+        (
+            {"differences": ("env.A",)},
+            "undecided",
+            "not comparable with the baseline: env.A differs from the recipe",
+        ),
         ({"completed": False, "loss_nan": True}, "undecided", "the run did not complete"),
         ({"loss_nan": True, "missing_window": "no"}, "undecided", "the loss was NaN, so the run trained nothing"),
         ({"missing_window": "the window is missing"}, "undecided", "the window is missing"),

@@ -183,8 +183,9 @@ def find_objection(
     if profiled or not published:
         reason = "profiled runs are not judged" if profiled else "no baseline is published for this run"
         return Judgement(verdict=None, reason=reason)
+    verb = "differs" if len(differences) == 1 else "differ"
     reasons = {
-        f"not comparable with the baseline: {', '.join(differences)} differ from the recipe": bool(differences),
+        f"not comparable with the baseline: {', '.join(differences)} {verb} from the recipe": bool(differences),
         "the run did not complete": not completed,
         "the loss was NaN, so the run trained nothing": loss_nan,
         missing_window: bool(missing_window),
