@@ -79,6 +79,11 @@ def test_a_missing_file_is_an_error_of_the_key_that_names_it(folder: Folder) -> 
     assert folder.error().startswith(f"{file}: command: ")
 
 
+def test_a_key_of_a_recipe_at_the_top_of_the_file_names_its_table(folder: Folder) -> None:
+    folder.write(baselines=[{"step_time_s": 1.0}])
+    assert folder.error().endswith("diagnose (did you mean 'recipe.baselines'?)")
+
+
 def test_a_spec_to_start_from_has_no_other_gpu_types_or_numbers_than_any(folder: Folder) -> None:
     file = folder.write(command=["train", "{dtype}"], recipe={**FILE["recipe"], "dtypes": ["fp32", "bf16"]})
     lines = llmb.starter_workload(str(file)).splitlines()

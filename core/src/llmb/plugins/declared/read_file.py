@@ -13,6 +13,7 @@ from llmb.plugins.declared.file import DeclaredFile, DeclaredRecipe, OptionTable
 from llmb.plugins.declared.log_format import LogFormat, compile_format
 from llmb.plugins.declared.placeholders import OF_PROCESS, OF_RUN, check_text
 from llmb.recipes.read_recipe import read_shared, with_shared
+from llmb.values.error_text import UNKNOWN_KEY
 from llmb.values.errors import Fault, PluginError, RecipeError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.toml_files import parse_toml, read_text
@@ -70,7 +71,7 @@ def read_file(path: Path) -> ReadFile:
         raise PluginError(*error.faults) from None
     file, errors = decode(tables, DeclaredFile, "")
     if file is None:
-        raise PluginError(*located(errors, str(path)))
+        raise PluginError(*located(map(_with_table, errors), str(path)))
     log, log_errors = compile_format(file.log)
     wrong = [*log_errors, *_check(file)]
     names = (*file.files, *((file.venv.lock,) if file.venv else ()))
@@ -79,6 +80,13 @@ def read_file(path: Path) -> ReadFile:
         raise PluginError(*located(wrong, str(path)))
     used = {f"shared/{name}.toml": each for name, each in shared.items()} if "shared" in text else {}
     return ReadFile(path=path, file=file, log=log, text=text, texts=FrozenMap({**texts, **used}))
+
+
+def _with_table(error: Fault) -> Fault:
+    """Return the error of an unknown key at the top of the file, with the table if it is a key of a recipe."""
+    keys = [field.name for field in attrs.fields(DeclaredRecipe)]
+    is_of_recipe = error.message == UNKNOWN_KEY and error.key in keys
+    return attrs.evolve(error, nearest=f"recipe.{error.key}") if is_of_recipe else error
 
 
 def _with_shared(tables: dict[str, Any], shared: Mapping[str, str], path: Path) -> dict[str, Any]:
