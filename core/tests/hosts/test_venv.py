@@ -61,11 +61,18 @@ def index() -> None:
 
 @pytest.mark.real
 @pytest.mark.usefixtures("index")
-def test_an_environment_is_created_once_and_again_if_incomplete(tmp_path: Path) -> None:
+def test_an_environment_is_created_once_and_again_if_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient, gate = tmp_path / "uv", tmp_path / "gate"
+    patient.write_text(f'#!/bin/bash\nuntil [ -e {gate} ]; do sleep 0.01; done\nexec {uv.find_uv_bin()} "$@"\n')
+    patient.chmod(0o755)
+    monkeypatch.setattr(uv, "find_uv_bin", lambda: str(patient))
     one, two = Creation(tmp_path, TINY), Creation(tmp_path, TINY)
     assert not one.complete
     one.start()
     two.start()  # another llmb at the same time
+    gate.touch()
     assert one.end() == two.end()
     assert one.complete
     assert one.end().count("creating") == 1
