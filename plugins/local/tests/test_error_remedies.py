@@ -32,6 +32,11 @@ def test_a_denied_image_names_the_registry_to_log_in_to(image: str, command: str
     assert command in explain(image, "unauthorized: authentication required")
 
 
+def test_an_image_whose_registry_podman_does_not_know_gets_the_one_of_docker() -> None:
+    error = 'Error: short-name "me/train:1" did not resolve to an alias and no unqualified-search registries'
+    assert 'set `image = "docker.io/me/train:1"` in [workload]' in explain("me/train:1", error, "podman")
+
+
 @pytest.mark.parametrize(("engine", "other"), [("docker", "podman"), ("podman", "docker"), ("enroot", "podman")])
 def test_a_missing_engine_proposes_another_one(engine: str, other: str) -> None:
     assert f'set `runtime = "{other}"`' in explain("ubuntu", f"bash: {engine}: command not found", engine)

@@ -427,6 +427,8 @@ explain() {
       echo "the disk on which $engine keeps its images is full; free space, for example with $free_space" ;;
     *"unauthorized"* | *"authentication required"* | *"no basic auth credentials"* | *"access denied"* | *"denied: "*)
       echo "the registry of $image denied access, or the image does not exist; $login, or check workload.image" ;;
+    *"short-name "*"did not resolve"*)
+      echo "podman does not know the registry of $image; set \`image = \"docker.io/$image\"\` in [workload], or name another registry" ;;
     *"invalid reference format"* | *"repository name must"* | *"invalid image reference"*)
       echo "invalid image name; set \`image = \"REGISTRY/NAME:TAG\"\` in [workload]" ;;
     *"manifest unknown"* | *"not found"* | *"no such image"* | *"name unknown"* | *"image not known"*)
