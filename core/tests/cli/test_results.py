@@ -102,6 +102,18 @@ def test_a_set_of_many_repeats_names_the_first_runs(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.splitlines()[0] == "400 repeats  id1, id2, id3, id4 and 396 more"
 
 
+def test_the_names_of_repeats_are_broken_between_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "console", lambda **_: Console(file=sys.stdout, width=80, force_terminal=True))
+    first, other = "3n4fr-llama2-70b-h100-bf16-2048", "k7x2p-llama2-70b-h100-bf16-2048"
+    repeats = [result(run_id=each, repeat=n, repeats=2, first_repeat=first) for n, each in enumerate((first, other), 1)]
+    print_results([], judge_sets([*repeats, attrs.evolve(repeats[1], run_id="z" * 20, repeat=3)]))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith(f"{first}, {other},")
+    assert lines[1].split() == ["z" * 20]
+
+
 def test_the_list_shows_the_values_by_which_runs_of_one_name_differ(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -54,7 +54,7 @@ def break_prose(text: str, width: int) -> list[str]:
     import re
     import textwrap
 
-    text = re.sub(r"`[^`]+`|[0-9] (?:%|(?:s|GB)\b)", lambda found: found[0].replace(" ", NO_BREAK), text)
+    text = re.sub(r"`[^`]+`|[0-9] (?:%|(?:s|x|GB)\b)", lambda found: found[0].replace(" ", NO_BREAK), text)
     lines = textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False)
     return [line.replace(NO_BREAK, " ") for line in lines]
 

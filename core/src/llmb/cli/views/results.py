@@ -51,10 +51,8 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
         print_table(NAMED_VALUES, [(f"  {name}", value) for name, value in rows])
     for each in sets:
         if each.repeats > 1:
-            heading = Text(f"{each.repeats} repeats", style="bold").append(
-                f"  {first_names(each.runs, MOST_LISTED)}", style="not bold"
-            )
-            console.print(heading, soft_wrap=True)
+            heading = Text(f"{each.repeats} repeats", style="bold")
+            print_table(NAMED_VALUES, [(heading, first_names(each.runs, MOST_LISTED))])
             print_verdict(each.verdict, each.reason)
 
 

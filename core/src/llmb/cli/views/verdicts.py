@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from rich.text import Text
 
 import llmb
@@ -11,7 +9,6 @@ from llmb.cli import output
 from llmb.cli.views.numbers import format_number
 
 STYLES = {"pass": "green", "fail": "red", "undecided": "yellow"}
-NUMBER_AND_UNIT = re.compile(r"(\d) (s|x|%)(?!\w)")
 WORD_WIDTH = 9
 """Characters of the longest verdict."""
 
@@ -29,16 +26,15 @@ def print_verdict(verdict: llmb.Verdict | None, reason: str) -> None:
 
 
 def fill_clauses(text: str, width: int) -> list[str]:
-    """Break a text into lines. A clause after a semicolon stays on one line if it fits, and a number with its unit."""
+    """Break a text into lines. A clause after a semicolon stays on one line if it fits."""
     lines = [""]
-    text = NUMBER_AND_UNIT.sub(f"\\1{output.NO_BREAK}\\2", text)
     for clause in text.split("; "):
         joined = f"{lines[-1]}; {clause}" if lines[-1] else clause
         if len(joined) <= width:
             lines[-1] = joined
         else:
             lines += output.break_prose(clause, width)
-    return [line.replace(output.NO_BREAK, " ") for line in lines if line]
+    return [line for line in lines if line]
 
 
 def published_row(metrics: llmb.Metrics | None) -> tuple[str, str]:
