@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import time
 from pathlib import Path
 
@@ -46,3 +48,19 @@ def test_what_another_process_writes_is_printed_during_a_long_sleep(
     LogPrinter(tmp_path, raw=True).print_while_sleeping(1.0)
     assert clock[0] == pytest.approx(1.0)  # the scheduler is not polled early
     assert printed[:4] == ["", "1\n", "2\n", "3\n"]
+
+
+def test_a_line_is_printed_once_if_ctrl_c_comes_right_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(io.StringIO):
+        def write(self, text: str) -> int:
+            super().write(text)
+            raise KeyboardInterrupt
+
+    (tmp_path / "train.0.log").write_text("step 1\n")
+    printer = LogPrinter(tmp_path, raw=False)
+    monkeypatch.setattr(sys, "stdout", interrupted := Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        printer.print_new()
+    monkeypatch.setattr(sys, "stdout", last := io.StringIO())
+    printer.print_new()
+    assert interrupted.getvalue() + last.getvalue() == "step 1\n"

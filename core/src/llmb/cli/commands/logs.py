@@ -105,17 +105,17 @@ class LogPrinter:
         offset = self._printed.get(file.name, 0)
         if file.stat().st_size <= offset:
             return
-        if with_heading and file.name != self._last:
+        # Everything is noted before it is printed: Ctrl-C may end a print, and the last call prints only the rest.
+        is_other, self._last = file.name != self._last, file.name
+        if with_heading and is_other:
             sys.stdout.write(("\n" if self._within_line else "") + f"==> {llmb.printable_line(file.name)} <==\n")
             sys.stdout.flush()
         with file.open("rb") as content:
             content.seek(offset)
             for block in iter(partial(content.read, BLOCK_BYTES), b""):
+                self._printed[file.name] = content.tell()
+                self._within_line = not block.endswith(b"\n")
                 self._print_block(file.name, block)
-            self._printed[file.name] = content.tell()
-            content.seek(-1, 1)
-            self._within_line = content.read(1) != b"\n"
-        self._last = file.name
 
     def _print_block(self, name: str, block: bytes) -> None:
         if self._raw:
