@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from parts import control_groups
-from parts.deadline import wait_until
+from parts.deadline import DEADLINE_S, wait_until
 
 from llmb.hosts import detached
 from llmb.hosts.local_host import LocalHost
@@ -238,11 +238,11 @@ end_leftovers "$1"
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can choose process ids")
 def test_no_process_of_a_lost_job_sees_the_end_of_its_child_even_if_ids_begin_again(folder: Path) -> None:
     folder.mkdir()
-    words = ["unshare", "--pid", "--fork", "--mount-proc", "bash", "-c"]
+    words = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c"]
     if subprocess.run([*words, "echo 9 >/proc/sys/kernel/ns_last_pid"], capture_output=True).returncode:
         pytest.skip("the kernel has no process ids that a test can choose")
     script = detached._bash("detached_processes.sh") + IDS_THAT_BEGIN_AGAIN
-    done = subprocess.run([*words, script, "bash", folder], capture_output=True, text=True)
+    done = subprocess.run([*words, script, "bash", folder], capture_output=True, text=True, timeout=DEADLINE_S)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert not (folder / "seen").exists()
 
