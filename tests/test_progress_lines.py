@@ -74,11 +74,12 @@ def test_the_preparation_of_data_shows_its_last_output(toy: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.real
 def test_copying_logs_over_a_slow_link_is_shown(toy: Any, tmp_path: Path) -> None:
-    """After the end of the job, reading a log takes until the gate is open."""
+    """After the end of the job is recorded, reading a log takes until the gate is open."""
     work = tmp_path / "work"
-    held = f'[ -z "$(ls {work}/runs/*/ended 2>/dev/null)" ] || {wait_for(toy.gate)}'
+    held = f"if grep -q job_ended {toy.home}/runs/*/events.jsonl; then {wait_for(toy.gate)}; fi"
     write_program(tmp_path / "bin/stat", f'{held}\nexec {shutil.which("stat")} "$@"')
-    with Sshd(env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}) as server:
+    (tmp_path / ".bash_profile").write_text(f"export PATH={tmp_path}/bin:$PATH\n")  # /etc/profile sets PATH again
+    with Sshd(env={"HOME": str(tmp_path)}) as server:
         target = {"scheduler": "detached", "host": server.host, "workdir": str(work), "lock": f"{tmp_path}/lock"}
         screen = Screen.of_llmb("run", toy.spec(target=target), env={**toy.env, **server.env})
         screen.wait_for("copying logs")
