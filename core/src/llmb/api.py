@@ -23,6 +23,7 @@ from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators
 from llmb.spec.run_of_log import run_of_log
 from llmb.spec.targets import name_target
+from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, LlmbError, LogError, RecipeError, SpecError
 from llmb.values.recipe import Recipe, Window
 from llmb.values.run import Run
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from llmb.records.result import RunResult
 
 
+@check_arguments
 def load(
     spec: str | Path | Mapping[str, Any],
     *,
@@ -59,6 +61,7 @@ def load(
     return _load(read_toml(Path(spec)), str(spec), overrides, target, registry)
 
 
+@check_arguments
 def loads(
     text: str,
     *,
@@ -110,6 +113,7 @@ def run(workload: Workload, *, until: Until = "ended") -> list[RunResult]:
     return start(workload).wait(until=until)
 
 
+@check_arguments
 def parse(
     logs: str | Path | Iterable[str | Path],
     *,
@@ -137,6 +141,7 @@ def parse(
     return parse_run([Path(log) for log in logs], name, registry, window, steps, run, known_run)
 
 
+@check_arguments
 def parse_paths(
     paths: Iterable[str | Path],
     *,
@@ -178,6 +183,7 @@ def _framework_and_run(
     return framework or framework_of(recipe), found
 
 
+@check_arguments
 def list_recipes(where: PointFilter | None = None) -> list[Recipe]:
     """Return the recipes of the installed frameworks, the newest release first. Warn about recipes that are unreadable.
 
@@ -195,6 +201,7 @@ def list_recipes(where: PointFilter | None = None) -> list[Recipe]:
     return found
 
 
+@check_arguments
 def metrics(
     address: str,
     *,
@@ -220,6 +227,7 @@ def metrics(
     return measure_point(recipe, point, registry, step_time_s, tflops_per_gpu)
 
 
+@check_arguments
 def grade(
     logs: str | Path | Iterable[str | Path],
     *,
@@ -264,6 +272,7 @@ def grade(
     return grader.grade([[path] for path in paths] if repeats else [paths], save=save)
 
 
+@check_arguments
 def compare(a: str, b: str) -> RunComparison:
     """Compare recorded runs. Each side is a run id, several joined by commas, or filters of `llmb runs` in braces.
 

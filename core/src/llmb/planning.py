@@ -11,6 +11,7 @@ from llmb.scripts.telemetry import with_telemetry
 from llmb.spec.check_window import check_printed_steps
 from llmb.spec.run_ids import draw_run_ids
 from llmb.task_plans import TaskPlan, TaskPlans, with_secrets
+from llmb.values.arguments import check_arguments
 from llmb.values.environment import Environment, Image
 from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, collect_errors, located
 from llmb.values.job import Job, Script, Task
@@ -98,6 +99,7 @@ class RunPlan:
         }
 
 
+@check_arguments
 def plan(workload: Workload, *, registry: PluginRegistry | None = None) -> tuple[RunPlan, ...]:
     """Plan all runs of a workload; nothing is started. Run ids are drawn for a workload without them.
 

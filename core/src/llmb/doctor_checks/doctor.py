@@ -13,11 +13,13 @@ from llmb.doctor_checks.this_machine import check_this_machine
 from llmb.hookspecs import DoctorCheck
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.targets import load_target, targets_file
+from llmb.values.arguments import check_arguments
 from llmb.values.errors import LlmbError, SpecError, TargetError
 from llmb.values.run import Target
 from llmb.values.workload import Workload
 
 
+@check_arguments
 def doctor(name: str | None = None, *, workload: Workload | None = None) -> tuple[DoctorCheck, ...]:
     """Check whether a workload would start on its targets; without a workload, which recipes can run on a target.
 

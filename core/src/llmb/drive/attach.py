@@ -19,6 +19,7 @@ from llmb.records.record import RunRecord
 from llmb.records.run_filters import is_filter
 from llmb.records.select_runs import check_cancel_filter, select_unfinished
 from llmb.spec.export import import_run
+from llmb.values.arguments import check_arguments
 from llmb.values.error_text import exception_text
 from llmb.values.errors import Fault, LlmbError, RecordError, collect_errors
 from llmb.values.workload import RunSpec
@@ -43,6 +44,7 @@ class _Found:
         return list((self.named | self.selected).values())
 
 
+@check_arguments
 def attach(wanted: Iterable[str] | None = None, *, report_activity: Callable[[str], object] | None = None) -> Session:
     """Return a session that drives recorded runs to their end; None means all unfinished runs.
 
@@ -55,10 +57,11 @@ def attach(wanted: Iterable[str] | None = None, *, report_activity: Callable[[st
     if wanted is None:
         failed: dict[str, Exception] = {}
         return _attach(_unfinished(failed), failed, None, report_activity)
-    found = _find_all(_as_list(wanted))
+    found = _find_all(wanted)
     return _attach(found.records(), found.failed, found.named, report_activity)
 
 
+@check_arguments
 def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] | None = None) -> Session:
     """Request the end of these runs, and return a session that drives them to their end. Raise RecordError.
 
@@ -67,7 +70,7 @@ def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] | 
     The error of a run that cannot be cancelled is raised after the other runs are done. ``report_activity`` is that of
     `start`.
     """
-    wanted = _as_list(wanted)
+    wanted = list(wanted)
     for each in filter(is_filter, wanted):
         check_cancel_filter(each)
     found = _find_all(wanted)
@@ -97,12 +100,6 @@ def _creation_time(record: RunRecord) -> str:
         return str(record.spec()["provenance"]["created"])
     except (RecordError, LookupError, TypeError):
         return ""
-
-
-def _as_list(wanted: Iterable[str]) -> list[str]:
-    if isinstance(wanted, str):
-        raise TypeError(f"expected a list of run ids, such as [{wanted!r}]")
-    return list(wanted)
 
 
 def _find_all(wanted: Iterable[str]) -> _Found:

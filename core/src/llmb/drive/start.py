@@ -21,9 +21,11 @@ from llmb.records.provenance import provenance_of_run
 from llmb.records.record import RunRecord, runs_folder
 from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids
+from llmb.values.arguments import check_arguments
 from llmb.values.workload import Workload
 
 
+@check_arguments
 def start(
     workload: Workload,
     *,

@@ -15,6 +15,7 @@ from llmb.parsing.directories import ParsedPath
 from llmb.parsing.file_filter import files_below, is_named_like_a_log
 from llmb.parsing.parse_log import ParsedLog, parse_run
 from llmb.plugins.registry import PluginRegistry
+from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, LogError, PluginError, PluginWarning, SpecError
 from llmb.values.log_files import LogFiles
 
@@ -22,6 +23,7 @@ TRIED_LOGS = 3
 """The most logs of a folder that are read with every other framework. Logs of one folder are rarely of several."""
 
 
+@check_arguments
 def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry | None = None) -> str:
     """Return the installed framework that finds most steps in the first of these logs that has steps.
 

@@ -18,6 +18,7 @@ from llmb.records.record import RunRecord, runs_folder
 from llmb.records.result import RunResult, read_result
 from llmb.records.run_filters import Condition, check_sort_key, parse_filters
 from llmb.records.runs_database import Row, RunsDatabase, columns_of, open_database, open_in_memory
+from llmb.values.arguments import check_arguments
 from llmb.values.errors import RecordError
 
 CLOCK_STEP_NS = 2_000_000_000
@@ -42,6 +43,7 @@ def list_runs() -> list[RunResult]:
     return find_runs().results()
 
 
+@check_arguments
 def find_runs(
     filters: Sequence[str] = (),
     *,

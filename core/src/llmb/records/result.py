@@ -19,6 +19,7 @@ from llmb.records.find_records import find_record
 from llmb.records.record import RunRecord
 from llmb.records.steps_file import read_steps
 from llmb.state_machine.states import State
+from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, RecordError
 from llmb.values.failure import Failure
 from llmb.values.frozen import FrozenMap
@@ -161,6 +162,7 @@ def _known_values(cls: type, table: Mapping[str, Any]) -> tuple[dict[str, Any], 
     return decode_fields(known, cls, "", required=False)
 
 
+@check_arguments
 def find_run(wanted: str) -> RunResult:
     """Return the run of this id or unique prefix. Raise RecordError."""
     return read_result(find_record(wanted))

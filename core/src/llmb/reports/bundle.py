@@ -26,6 +26,7 @@ from llmb.reports.junit_xml import junit_xml
 from llmb.reports.redact import Redactor
 from llmb.reports.report import describe_runs
 from llmb.reports.runs_csv import runs_csv
+from llmb.values.arguments import check_arguments
 from llmb.values.errors import LlmbError, PluginError, RecordError
 from llmb.version import VERSION
 
@@ -37,6 +38,7 @@ NOT_BUNDLED = ("lock", "cancel")
 """Files of a record that only the process which drives the run needs."""
 
 
+@check_arguments
 def bundle(runs: str | Iterable[str], *, redact: bool = False, key: Path | None = None) -> bytes:
     """Return recorded runs and their repeats as a tar.gz file, with a report and a manifest of SHA-256.
 

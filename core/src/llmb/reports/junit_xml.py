@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+from llmb.values.arguments import check_arguments
 from llmb.values.report import Report, ReportedRun, ReportedSet
 
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 forbids, even escaped."""
 
 
+@check_arguments
 def junit_xml(report: Report) -> str:
     """Return a report as JUnit XML, with one suite per recipe."""
     suites: dict[str, list[ReportedSet]] = {}

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from llmb.analysis.metrics import Comparison, Metrics
 from llmb.records.result import RunResult
+from llmb.values.arguments import check_arguments
 from llmb.values.printable import printable_line
 
 LABELS = ("run_id", "recipe", "gpu_type", "dtype", "gpus", "variant")
@@ -44,6 +45,7 @@ GAUGES: Sequence[tuple[str, str, Callable[[RunResult], float | None]]] = (
 )
 
 
+@check_arguments
 def prometheus_text(runs: Sequence[RunResult]) -> str:
     """Return a gauge for each metric of each run, and its state and verdict as labels of a gauge that is 1."""
     lines = [line for name, text, read in GAUGES for line in _gauge(name, text, [(run, read(run)) for run in runs])]

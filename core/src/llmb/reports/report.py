@@ -15,6 +15,7 @@ from llmb.records.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult
 from llmb.records.select_runs import select_distinct_runs
+from llmb.values.arguments import check_arguments
 from llmb.values.errors import LlmbError, RecordError
 from llmb.values.printable import printable_line
 from llmb.values.report import Report, ReportedRun, ReportedSet, ReportedSetting
@@ -24,6 +25,7 @@ OWN_FIELDS = ("workload.recipe", "workload.gpu_type", "workload.dtype", "workloa
 """Swept keys that are fields of a set."""
 
 
+@check_arguments
 def report(runs: str | Iterable[str]) -> Report:
     """Return recorded runs and their repeats as a report, for `junit_xml`, `runs_csv` or a renderer of an extension.
 

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from llmb.values.arguments import check_arguments
 from llmb.values.report import ReportedRun
 
 COLUMNS = (
@@ -20,6 +21,7 @@ FORMULA_STARTS = ("=", "+", "-", "@")
 """Characters at which a spreadsheet takes a text for a formula."""
 
 
+@check_arguments
 def runs_csv(runs: Iterable[ReportedRun]) -> str:
     """Return a CSV with one row per run. Unknown values are empty, and fractions stay fractions."""
     text = io.StringIO()

@@ -11,10 +11,12 @@ from llmb.recipes.listing import sort_dtypes, sort_gpu_types
 from llmb.spec.choose_point import example_points
 from llmb.spec.decode import required_options
 from llmb.spec.resolve_run import known_accelerators
+from llmb.values.arguments import check_arguments
 from llmb.values.errors import LlmbError
 from llmb.values.recipe import Recipe
 
 
+@check_arguments
 def starter_workload(address: str, *, scheduler: str | None = None) -> str:
     """Return a workload spec, as TOML, for the first published configuration of a recipe.
 
