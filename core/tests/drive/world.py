@@ -282,6 +282,7 @@ def replace_what_is_not_simulated(patch: pytest.MonkeyPatch) -> None:
     """Replace the rules of ends, and the scripts of detached processes, which have tests of their own."""
     patch.setenv(TOKEN, SECRET)
     patch.setattr("llmb.records.create_records.FIRST_RECORDS", 3)
+    patch.setattr("llmb.drive.target_loop.MORE_RECORDS", 2)
     patch.setattr("llmb.drive.target_loop.FIRST_BATCH", 2)
     patch.setattr("llmb.drive.target_loop.Background", Later)
     patch.setattr("llmb.drive.finalize_runs.write_result", write_result)

@@ -14,7 +14,7 @@ from llmb.drive.run_locks import RunLocks
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.transitions import Transitions
 from llmb.drive.unit_table import UnitTable
-from llmb.records.create_records import SweepRecorder
+from llmb.records.create_records import MORE_RECORDS, SweepRecorder
 from llmb.records.record import stamp
 from llmb.state_machine.decide import EFFECTS, Effect, needs_poll, next_effect
 from llmb.state_machine.events import Event, Note, SubmissionUnanswered
@@ -158,7 +158,7 @@ class TargetLoop:
         while due := self._due_effect(performed):
             yield from self._perform(*due, performed)
         if self._recorder:
-            self._recorder.create_others()  # if nothing was submitted
+            self._recorder.create_more()  # if not enough was submitted
         self._update_references()
         yield from self._read_and_report()
 
@@ -234,7 +234,7 @@ class TargetLoop:
             yield from self._locks.lock_created()
             yield from self._admit_ready_runs(BATCH)
             if self._recorder:
-                self._recorder.create_others()
+                self._recorder.create_more(MORE_RECORDS)
             submission.result()
         except TargetError:
             yield from self._transitions.record(observed)

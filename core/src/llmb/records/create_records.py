@@ -15,6 +15,10 @@ from llmb.values.errors import RecordError
 FIRST_RECORDS = 64
 """Records that are created before the first job is submitted. A sweep of this size is recorded completely or not."""
 
+MORE_RECORDS = 300
+"""Further records whose creation begins during each submission: more than a batch, but so few that their threads have
+ended when the files of the next jobs are sent."""
+
 WRITERS = 16
 """Threads that write records. They mostly wait for the disk."""
 
@@ -46,9 +50,9 @@ class SweepRecorder:
             self._take_back(records)
             raise
 
-    def create_others(self) -> None:
-        """Begin to create the other records. Their threads would delay the first submission if they began before it."""
-        later, self._later = self._later, []
+    def create_more(self, most: int | None = None) -> None:
+        """Begin to create up to ``most`` of the other records, or all. This delays what llmb does meanwhile."""
+        later, self._later = self._later[:most], self._later[most:] if most else []
         self._create(later)
 
     def _create(self, records: list[RunRecord], remedy: str = "") -> None:
@@ -80,7 +84,7 @@ class SweepRecorder:
         are_done = not self._later and all(future.done() for future in self._futures.values())
         if self._finished or not (wait_for_all or are_done):
             return
-        self.create_others()
+        self.create_more()
         wait(self._futures.values())
         self._finished = True
         self._writers.shutdown()
