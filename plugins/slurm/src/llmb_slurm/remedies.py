@@ -23,6 +23,11 @@ REMEDIES = (
         "`sacctmgr show qos format=name,maxjobspu,maxsubmitpu,maxtrespu,maxwall` lists them",
     ),
     (
+        ("temporarily unable to accept", "temporarily unavailable"),
+        "the controller takes no more jobs now: `scontrol show config | grep MaxJobCount` and `squeue | wc -l` show "
+        "limit and jobs; start the missing runs later, or fewer together: `llmb run SPEC --set target.max_jobs=100`",
+    ),
+    (
         ("qosmin",),
         "run on more GPUs, or use a QOS with a lower minimum: `llmb run SPEC --set target.qos=NAME`; "
         "`sacctmgr show qos format=name,mintres` lists them",
