@@ -109,15 +109,15 @@ def test_metrics_have_the_keys_of_the_contract(llmb: Llmb) -> None:
     [
         (
             ("h100", "bf16", "100"),
-            "gpus: maxtext/llama2-70b has no configuration for 100 GPUs (h100, bf16); expected one of 64, ",
+            "--gpus: maxtext/llama2-70b has no configuration for 100 GPUs (h100, bf16); expected one of 64, ",
         ),
         (
             ("h100", "fp4", "64"),
-            "dtype: maxtext/llama2-70b has no configuration for fp4 on h100; expected bf16 or fp8",
+            "--dtype: maxtext/llama2-70b has no configuration for fp4 on h100; expected bf16 or fp8",
         ),
         (
             ("b200", "bf16", "64"),
-            "gpu_type: maxtext/llama2-70b has no configuration for b200; expected h100 or a100",
+            "--gpu-type: maxtext/llama2-70b has no configuration for b200; expected h100 or a100",
         ),
     ],
 )
@@ -126,6 +126,40 @@ def test_the_error_for_an_unpublished_configuration_names_the_wrong_value(
 ) -> None:
     words = [word for pair in zip(("--gpu-type", "--dtype", "--gpus"), point, strict=True) for word in pair]
     answer = llmb("metrics", "maxtext/llama2-70b", *words, "--step-time", "1")
+    assert (answer.status, len(answer.err.splitlines())) == (2, 1)
+    assert answer.err.startswith(f"llmb: {message}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("grade", __file__, "--recipe", "maxtext/llama2-70b", "--gpu-type", "h100", "--dtype=bf16", "--gpus=100"),
+            "--gpus: maxtext/llama2-70b has no configuration for 100 GPUs (h100, bf16); expected one of 64, ",
+        ),
+        (
+            (
+                "metrics",
+                "maxtext/llama2-tiny",
+                "--gpu-type=cpu",
+                "--dtype=fp32",
+                "--gpus=1",
+                "--variant=x",
+                "--step-time=1",
+            ),
+            "--variant: maxtext/llama2-tiny has no variant x for cpu, fp32; expected none",
+        ),
+        (("recipes", "--gpu-type", "h10"), "--gpu-type: unknown GPU type h10; expected one of "),
+        (("recipes", "maxtext/llama2-70b", "--dtype", "b16"), "--dtype: unknown dtype b16; expected one of "),
+        (("recipes", "--framework", "maxtex"), "--framework: unknown framework maxtex; expected one of "),
+        (
+            ("parse", __file__, "--recipe", "maxtext/llama2-tiny", "--gpus", "9"),
+            "--gpus: maxtext/llama2-tiny has no configuration for 9 GPUs (cpu, fp32); expected 1 or 2\n",
+        ),
+    ],
+)
+def test_errors_name_options_as_they_are_typed(llmb: Llmb, arguments: tuple[str, ...], message: str) -> None:
+    answer = llmb(*arguments)
     assert (answer.status, len(answer.err.splitlines())) == (2, 1)
     assert answer.err.startswith(f"llmb: {message}")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +41,13 @@ Variant = Annotated[
     str | None,
     typer.Option("--variant", metavar="V", help="One of several configurations. [default: the publisher's]"),
 ]
+
+LIBRARY_ARGUMENTS = {
+    **{name: f"--{name.replace('_', '-')}" for name in ("gpu_type", "dtype", "gpus", "variant", "framework", "recipe")},
+    "step_time_s": "--step-time",
+    "tflops_per_gpu": "--tflops-per-gpu",
+}
+"""Arguments of the library that errors name, with their options."""
 
 WINDOW = "last|35:44"
 """How the help shows the value of --window."""
@@ -86,6 +94,21 @@ def find_run_or_newest(run: str | None) -> llmb.RunResult:
         raise llmb.RecordError(f"no runs in {llmb.home_folder()}; `llmb run SPEC` starts some")
     output.print_message(f"the newest run is {newest[0]}")
     return llmb.find_run(newest[0])
+
+
+@contextmanager
+def with_option_names() -> Iterator[None]:
+    """Raise an error of the library with the name of the option instead of the argument's."""
+    import attrs
+
+    try:
+        yield
+    except llmb.LlmbError as error:
+        named = [
+            fault if fault.file else attrs.evolve(fault, key=LIBRARY_ARGUMENTS.get(fault.key or "", fault.key))
+            for fault in error.faults
+        ]
+        raise type(error)(*named) from error
 
 
 def note_ignored(options: Mapping[str, bool], reason: str) -> None:

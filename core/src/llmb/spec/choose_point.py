@@ -19,6 +19,9 @@ from llmb.values.with_changes import with_changes
 SET_BATCH = ", or set parallelism.global_batch_size"
 """The advice for GPUs without a published point: a run with its own batch size needs none."""
 
+NO_VARIANT = "no such key"
+"""What a spec may contain for a recipe without variants."""
+
 
 def published_points(
     recipe: Recipe, gpu_type: str, dtype: str, errors: list[Fault], *, own_parallelism: bool = False
@@ -85,7 +88,7 @@ def select_variant(
     if points and not chosen:
         known = [each.variant for each in points if each.variant]
         message = f"{recipe.address} has no variant {variant} for {points[0].gpu_type}, {points[0].dtype}"
-        expected = format_choices(dict.fromkeys(known)) if known else "no such key"
+        expected = format_choices(dict.fromkeys(known)) if known else NO_VARIANT
         nearest = nearest_name(variant or "", known)
         errors.append(Fault(message=message, key="workload.variant", expected=expected, nearest=nearest))
     table = options if isinstance(options, Mapping) else {}
@@ -185,7 +188,7 @@ def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, varian
         exact = stated or _apply_rule(points[0], recipe.rule, gpus, gpus_per_node, errors)
     if exact:
         return exact
-    raise RecipeError(*map(_of_arguments, errors or [_gpus_error(recipe, points, gpus)]))
+    raise RecipeError(*map(for_arguments, errors or [_gpus_error(recipe, points, gpus)]))
 
 
 def _narrow(
@@ -217,7 +220,7 @@ def _gpus_error(recipe: Recipe, points: tuple[Point, ...], gpus: int) -> Fault:
     )
 
 
-def _of_arguments(error: Fault) -> Fault:
-    """Return the error for a caller without a spec: with the argument's name, and no advice about [parallelism]."""
+def for_arguments(error: Fault) -> Fault:
+    """Return the error for a caller without a spec: with the argument's name, and no advice about the spec."""
     key, expected = (error.key or "").removeprefix("workload."), (error.expected or "").removesuffix(SET_BATCH)
-    return attrs.evolve(error, key=key, expected=expected)
+    return attrs.evolve(error, key=key, expected="none" if expected == NO_VARIANT else expected)

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.choose_point import example_points
+from llmb.spec.choose_point import example_points, for_arguments
 from llmb.spec.document import Document
 from llmb.spec.export import with_any_target
 from llmb.spec.resolve import resolve
@@ -30,5 +30,5 @@ def run_of_point(address: str, point: Point, registry: PluginRegistry) -> Run[An
     workload |= {"variant": point.variant} if point.variant else {}
     found, errors = resolve(Document(None, with_any_target({"workload": workload}, registry)), registry)
     if errors:
-        raise SpecError(*errors)
+        raise SpecError(*map(for_arguments, errors))
     return found.runs[0].run

@@ -11,7 +11,18 @@ import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_recipe
 from llmb.cli.exit_codes import FAILED, SLOWER
-from llmb.cli.options import WINDOW, AsJson, Dtype, Gpus, GpuType, Variant, WithCheck, note_open_verdicts, parse_window
+from llmb.cli.options import (
+    WINDOW,
+    AsJson,
+    Dtype,
+    Gpus,
+    GpuType,
+    Variant,
+    WithCheck,
+    note_open_verdicts,
+    parse_window,
+    with_option_names,
+)
 
 Logs = Annotated[
     list[Path],
@@ -57,7 +68,7 @@ def grade(
     """Judge the log of a run against a published configuration."""
     from llmb.cli.views.progress import show_activity
 
-    with show_activity(f"reading {logs[0]}"):
+    with with_option_names(), show_activity(f"reading {logs[0]}"):
         graded = llmb.grade(
             logs,
             recipe=recipe,

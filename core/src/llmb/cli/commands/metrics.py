@@ -9,7 +9,7 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_recipe
-from llmb.cli.options import AsJson, Dtype, Gpus, GpuType, OptionsError, Variant
+from llmb.cli.options import AsJson, Dtype, Gpus, GpuType, OptionsError, Variant, with_option_names
 
 Address = Annotated[
     str,
@@ -20,8 +20,6 @@ Address = Annotated[
         autocompletion=complete_recipe,
     ),
 ]
-
-OPTIONS = {"step_time_s": "--step-time", "tflops_per_gpu": "--tflops-per-gpu"}
 
 
 def metrics(
@@ -42,7 +40,7 @@ def metrics(
     """
     if step_time is None and tflops_per_gpu is None:
         raise OptionsError("--step-time, --tflops-per-gpu or both are required")
-    try:
+    with with_option_names():
         found = llmb.metrics(
             address,
             gpu_type=gpu_type,
@@ -52,18 +50,9 @@ def metrics(
             step_time_s=step_time,
             tflops_per_gpu=tflops_per_gpu,
         )
-    except llmb.LlmbError as error:
-        raise _with_option_names(error) from None
     if as_json:
         output.print_json(found.as_dict())
         return
     from llmb.cli.views.metrics import print_metrics
 
     print_metrics(found)
-
-
-def _with_option_names(error: llmb.LlmbError) -> llmb.LlmbError:
-    """Return the error with the names of options instead of those of arguments of the library."""
-    import attrs
-
-    return type(error)(*(attrs.evolve(fault, key=OPTIONS.get(fault.key or "", fault.key)) for fault in error.faults))

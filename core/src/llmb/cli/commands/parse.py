@@ -12,7 +12,15 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_framework, complete_recipe
-from llmb.cli.options import WINDOW, AsJson, OptionsError, note_ignored, parse_window, reject_combination
+from llmb.cli.options import (
+    WINDOW,
+    AsJson,
+    OptionsError,
+    note_ignored,
+    parse_window,
+    reject_combination,
+    with_option_names,
+)
 
 Logs = Annotated[
     list[Path] | None,
@@ -74,7 +82,7 @@ def parse(
     stated = _stated_framework(framework, recipe, gpus)
     paths = _paths(logs, stated)
     name = stated or _recognise_framework(paths)
-    with show_activity(f"reading {paths[0]}"):
+    with with_option_names(), show_activity(f"reading {paths[0]}"):
         parsed = llmb.parse_paths(
             paths, framework=name, recipe=recipe, gpus=gpus, window=parse_window(window), steps=steps, run=run
         )

@@ -11,7 +11,7 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_framework, complete_recipe
-from llmb.cli.options import AsJson, OptionsError, reject_combination
+from llmb.cli.options import AsJson, OptionsError, reject_combination, with_option_names
 
 
 def recipes(
@@ -54,10 +54,12 @@ def recipes(
         given = attrs.asdict(where)
         others = {f"--{name.replace('_', '-')}": bool(value) for name, value in given.items()} | {"--json": as_json}
         _print_starter(address, as_toml=as_toml, with_schema=with_schema, others=others)
-    elif address is not None:
-        _print_recipe(address, where, as_json=as_json)
-    else:
-        _print_recipes(where, as_json=as_json)
+        return
+    with with_option_names():
+        if address is not None:
+            _print_recipe(address, where, as_json=as_json)
+        else:
+            _print_recipes(where, as_json=as_json)
 
 
 def _print_starter(address: str | None, *, as_toml: bool, with_schema: bool, others: Mapping[str, bool]) -> None:
