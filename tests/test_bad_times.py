@@ -147,11 +147,18 @@ def ordinary(toy: Any) -> Ordinary:
 def test_a_home_without_write_permission_is_an_error_of_one_line(toy: Any, ordinary: Ordinary) -> None:
     toy.home.mkdir(mode=0o555)
     done = ordinary.llmb("run", "--quiet", toy.spec(target={"workdir": str(toy.folder / "work")}))
-    assert done.returncode == 2
-    [line] = done.stderr.splitlines()
-    assert f"{toy.home}/runs/" in line
-    assert "Permission denied; nothing was started" in line
+    message = f"llmb: cannot write {toy.home}; nothing was started; set LLMB_HOME to use another folder for all records"
+    assert (done.returncode, done.stderr) == (2, message + "\n")
     assert toy.journal() == []
+
+
+def test_a_home_that_is_a_file_is_the_error_instead_of_the_work_directory_in_it(toy: Any) -> None:
+    toy.home.touch()
+    done = toy.llmb("run", "--quiet", toy.spec())
+    message = f"llmb: {toy.home} is not a directory; nothing was started; set LLMB_HOME to use another folder"
+    assert (done.returncode, done.stderr) == (2, f"{message} for all records\n")
+    [line] = [line for line in toy.llmb("doctor").stdout.splitlines() if line.split()[1] == "records"]
+    assert line.split(maxsplit=2)[::2] == ["failed", f"{toy.home} is not a directory"]
 
 
 def test_a_home_without_read_permission_is_an_error_of_one_line(toy: Any, ordinary: Ordinary) -> None:

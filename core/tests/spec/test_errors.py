@@ -11,6 +11,7 @@ import llmb
 
 EXPECT_POSITIVE = "a positive integer"
 EXPECT_AT_MOST = "an integer of at most 2147483647"
+EXPECT_WINDOW = '"last" or a list of two integers such as [{}, {}]'
 EXPECT_FRACTION = "a number above 0 and below 1, such as 0.05"
 
 
@@ -98,9 +99,12 @@ def test_an_unknown_table_is_named_with_the_nearest_table_or_key(spec: Any, tabl
         ("measure", "tolerance", True, "true", EXPECT_FRACTION),
         ("measure", "tolerance", 5, "5", EXPECT_FRACTION),
         ("measure", "tolerance", 1.0, "1.0", EXPECT_FRACTION),
-        ("measure", "window", "first", '"first"', '"last" or a list of 2, each an integer'),
-        ("measure", "window", [1, 2, 3], "[1, 2, 3]", '"last" or a list of 2, each an integer'),
-        ("measure", "window", [1.5, 2], "[1.5, 2]", '"last" or a list of 2, each an integer'),
+        ("measure", "window", "first", '"first"', EXPECT_WINDOW.format(35, 44)),
+        ("measure", "window", "30:40", '"30:40"', EXPECT_WINDOW.format(30, 40)),
+        ("measure", "window", "3 - 4", '"3 - 4"', EXPECT_WINDOW.format(3, 4)),
+        ("measure", "window", "35", '"35"', EXPECT_WINDOW.format(35, 44)),
+        ("measure", "window", [1, 2, 3], "[1, 2, 3]", EXPECT_WINDOW.format(35, 44)),
+        ("measure", "window", [1.5, 2], "[1.5, 2]", EXPECT_WINDOW.format(35, 44)),
         ("framework", "config", "tp=1", '"tp=1"', None),
         ("target", "lock", 3, "3", "a string"),
         ("target", "workdir", "work", '"work"', "an absolute path"),

@@ -8,6 +8,7 @@ from llmb.hookspecs import DoctorCheck
 from llmb.hosts.disk_space import GB
 from llmb.paths import config_folder, home_folder
 from llmb.plugins.registry import PluginRegistry
+from llmb.records.find_records import records_problem
 from llmb.values.errors import SpecError
 
 LEAST_FREE_GB = 1.0
@@ -22,14 +23,14 @@ def check_this_machine(registry: PluginRegistry) -> list[DoctorCheck]:
 def _check_records() -> DoctorCheck:
     """Check whether runs can be recorded."""
     folder = home_folder()
-    nearest = next(each for each in (folder, *folder.parents) if each.exists())
-    if not os.access(nearest, os.W_OK):
+    if problem := records_problem():
         return DoctorCheck(
             name="records",
             ok=False,
-            detail=f"cannot write {folder}",
+            detail=problem,
             remedy="name another folder: `export LLMB_HOME=/path/to/folder`",
         )
+    nearest = next(each for each in (folder, *folder.parents) if os.path.exists(each))
     free_gb = shutil.disk_usage(nearest).free / GB
     detail = f"{folder}, {free_gb:.0f} GB free"
     if free_gb < LEAST_FREE_GB:

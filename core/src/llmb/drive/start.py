@@ -17,6 +17,7 @@ from llmb.hosts.work_directory import check_work_directory
 from llmb.planning import RunPlan, plan
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import SweepRecorder
+from llmb.records.find_records import check_home_folder
 from llmb.records.provenance import provenance_of_run
 from llmb.records.record import RunRecord, runs_folder
 from llmb.spec.export import export_run
@@ -45,6 +46,7 @@ def start(
     report_activity(f"planning {count_runs(workload.runs)}")
     plans: Sequence[RunPlan] = plan(workload.first_repeats, registry=registry)
     require_secrets((each.script, "run") for each in plans)
+    check_home_folder()
     with opened(HostConnections()) as hosts:
         groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
         notes: list[str] = []

@@ -5,13 +5,29 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from llmb.records.create_records import complete_stale_sweeps
+from llmb.paths import home_folder
+from llmb.records.create_records import NOTHING_STARTED, complete_stale_sweeps
 from llmb.records.record import OTHER_HOME, RunRecord, runs_folder
 from llmb.values.error_text import first_runs, nearest_name
 from llmb.values.errors import Fault, RecordError
 
 SIMILAR = 0.8
 """How similar an id must be to be suggested: four of five characters. Ids are random, so most share some."""
+
+
+def records_problem() -> str | None:
+    """Return why runs cannot be recorded in the home folder, or None."""
+    folder = home_folder()
+    nearest = next(each for each in (folder, *folder.parents) if os.path.exists(each))
+    if not nearest.is_dir():
+        return f"{nearest} is not a directory"
+    return None if os.access(nearest, os.W_OK) else f"cannot write {folder}"
+
+
+def check_home_folder() -> None:
+    """Raise RecordError if runs cannot be recorded."""
+    if problem := records_problem():
+        raise RecordError(f"{problem}; {NOTHING_STARTED}")
 
 
 def all_records() -> list[RunRecord]:

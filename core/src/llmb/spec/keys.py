@@ -1,22 +1,39 @@
 """The tables and keys of a workload spec: one attrs class for each table with keys of the core."""
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any
 
 import attrs
 
 from llmb.values.error_text import nearest_name
 from llmb.values.frozen import FrozenMap
+from llmb.values.recipe import Window
 from llmb.values.run import Profile, Sampling
 from llmb.values.scalars import (
     Duration,
     Fraction,
     ImageAddress,
+    InvalidValueError,
     NonEmptyStr,
     NonNegativeInt,
     PositiveInt,
+    ValueType,
     VariableName,
 )
+from llmb.values.typed import value_type
+
+EXPECTED_WINDOW = '"last" or a list of two integers'
+
+
+def _convert_window(value: Any) -> Window:
+    """Return a measuring window. The error of another value such as ``"35:44"`` shows its two numbers as a window."""
+    try:
+        return value_type(Window).convert(value)  # type: ignore[no-any-return]
+    except InvalidValueError:
+        numbers = [int(each) for each in re.findall(r"\d+", value)] if isinstance(value, str) else []
+        example = numbers if len(numbers) == 2 else [35, 44]
+        raise InvalidValueError.of(value, f"{EXPECTED_WINDOW} such as {example}") from None
 
 
 @attrs.frozen(kw_only=True)
@@ -168,7 +185,7 @@ class ModelTable:
 class MeasureTable:
     """[measure]: the measuring window, and how far a step time may exceed the baseline, as a fraction."""
 
-    window: Literal["last"] | tuple[int, int] | None = None
+    window: Annotated[Window, ValueType(EXPECTED_WINDOW + " such as [35, 44]", _convert_window)] | None = None
     """The step time is that of the last step, or the mean of these steps, both included, in the numbers of the
     framework (some count from 0, others from 1). Default: the recipe's. Example: ``[35, 44]``
     """
