@@ -26,13 +26,13 @@ def test_the_framework_that_wrote_a_log_is_named(llmb: Llmb, tmp_path: Path, nam
     assert answer.err == f"llmb: {log}: no maxtext steps found; {advice}\n"
 
 
-def test_the_framework_that_wrote_a_folder_is_found_in_its_first_three_logs(llmb: Llmb, tmp_path: Path) -> None:
-    for name in ("a.log", "b.log", "c.log"):
-        (tmp_path / name).write_text("nothing\n")
-    (tmp_path / "d.log").write_bytes(NEMO_STEP)
+def test_the_framework_that_wrote_a_folder_is_found_in_eight_of_its_logs(llmb: Llmb, tmp_path: Path) -> None:
+    for name in "abcdefgh":
+        (tmp_path / f"{name}.log").write_text("nothing\n")
+    (tmp_path / "i.log").write_bytes(NEMO_STEP)
     unknown = f"llmb: {tmp_path}: no file with maxtext steps found; check --framework"
     assert llmb("parse", tmp_path, "--framework", "maxtext").err.splitlines()[-1] == unknown
-    (tmp_path / "c.log").write_bytes(NEMO_STEP)
+    (tmp_path / "h.log").write_bytes(NEMO_STEP)
     known = f"llmb: {tmp_path}: no maxtext steps found; these are logs of nemo_launcher: use --framework nemo_launcher"
     assert llmb("parse", tmp_path, "--framework", "maxtext").err.splitlines()[-1].startswith(known)
 
@@ -54,7 +54,19 @@ def test_without_a_framework_the_logs_of_a_folder_are_tried(llmb: Llmb, tmp_path
     ]
 
 
-@pytest.mark.parametrize(("count", "read"), [(3, ""), (4, "the first 3 logs of ")])
+@pytest.mark.parametrize("named", [(), ("--framework", "maxtext")])
+def test_the_training_log_is_found_behind_the_logs_of_many_ranks_and_nodes(
+    llmb: Llmb, tmp_path: Path, named: tuple[str, ...]
+) -> None:
+    for rank in range(64):
+        (tmp_path / f"nccl.{rank}.log").write_text("NCCL INFO Channel 00/02\n")
+        (tmp_path / f"node{rank:03}").mkdir()
+        (tmp_path / f"node{rank:03}" / "dmesg.out").write_text("nvidia: loading\n")
+    (tmp_path / "train.log").write_bytes(NEMO_STEP)
+    assert "logs of nemo_launcher" in llmb("parse", tmp_path, *named).err
+
+
+@pytest.mark.parametrize(("count", "read"), [(8, ""), (9, "8 logs of ")])
 def test_only_the_logs_that_were_read_are_said_to_have_no_steps(
     llmb: Llmb, tmp_path: Path, count: int, read: str
 ) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -19,17 +21,19 @@ from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, LogError, PluginError, PluginWarning, SpecError
 from llmb.values.log_files import LogFiles
 
-TRIED_LOGS = 3
+TRIED_LOGS = 8
 """The most logs of a folder that are read with every other framework. Logs of one folder are rarely of several."""
+
+_NUMBERS = re.compile(r"\d+")
 
 
 @check_arguments
 def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry | None = None) -> str:
     """Return the installed framework that finds most steps in the first of these logs that has steps.
 
-    A path is a log or a directory; at most three logs of a directory are read. Raise LogError if a path cannot be read,
-    and SpecError if no installed framework finds a step, or for a pipe, which can be read only once. The SpecError has
-    the cause of the first failure in the logs.
+    A path is a log or a directory. Of a directory, at most eight logs are read, first those whose names differ by more
+    than numbers. Raise LogError if a path cannot be read, and SpecError if no installed framework finds a step, or for
+    a pipe, which can be read only once. The SpecError has the cause of the first failure in the logs.
     """
     registry = registry or PluginRegistry()
     names = [str(path) for path in paths]
@@ -51,14 +55,14 @@ def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry
 
 def _describe_read(name: str) -> str:
     """Return the name of a path, and how many of its logs were read if it is a directory with more."""
-    first = f"the first {TRIED_LOGS} logs of " if len(_first_logs(Path(name), TRIED_LOGS + 1)) > TRIED_LOGS else ""
+    first = f"{TRIED_LOGS} logs of " if len(_first_logs(Path(name), TRIED_LOGS + 1)) > TRIED_LOGS else ""
     return first + name
 
 
 def _first_logs(path: Path, most: int = TRIED_LOGS) -> list[Path]:
     """Return a log, or the first logs of a directory. Raise LogError if the path cannot be read."""
     if os.path.isdir(path):
-        return [each for each in files_below(path, LogFiles()) if is_named_like_a_log(each)][:most]
+        return _different_first(filter(is_named_like_a_log, files_below(path, LogFiles())))[:most]
     if os.path.exists(path) and not os.path.isfile(path):
         raise SpecError(f"{path} can be read only once, because it is no file; name the framework that wrote it")
     try:
@@ -66,6 +70,17 @@ def _first_logs(path: Path, most: int = TRIED_LOGS) -> list[Path]:
     except OSError as error:
         raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
     return [path]
+
+
+def _different_first(logs: Iterable[Path]) -> list[Path]:
+    """Sort one log of each name without its numbers before others of that name: a0, b0, a1, a2, not a0, a1, a2, b0."""
+    earlier: Counter[str] = Counter()
+    sorted_logs: list[tuple[int, Path]] = []
+    for log in logs:
+        name = _NUMBERS.sub("", str(log))
+        sorted_logs.append((earlier[name], log))
+        earlier[name] += 1
+    return [log for _, log in sorted(sorted_logs)]
 
 
 def read_with_others(read: Callable[[str], ParsedLog], framework: str, registry: PluginRegistry) -> ParsedLog | None:
@@ -94,7 +109,7 @@ def with_writer(found: ParsedPath, framework: str, registry: PluginRegistry) -> 
     """
     if found.has_steps or found.faults:
         return found
-    logs = [each.path for each in found.logs or found.passed_over][:TRIED_LOGS]
+    logs = _different_first(each.path for each in found.logs or found.passed_over)[:TRIED_LOGS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PluginWarning)
         for log in filter(os.path.isfile, logs):  # a pipe cannot be read again
