@@ -135,6 +135,22 @@ def test_the_remedy_of_a_check_names_the_spec(toy: Any) -> None:
     assert f"or `llmb run '{spec}' --set target.workdir=/path/to/folder`" in remedy
 
 
+def test_the_keys_of_a_spec_are_set_as_in_a_run(toy: Any) -> None:
+    name_target("box", scheduler="local", workdir=str(toy.folder / "box"))
+    spec, override = toy.spec(), ("--set", "framework.task=a", "--set", "framework.task_space_gb=1e9")
+    assert toy.llmb("doctor", spec).returncode == 0
+    for words in ((spec,), ("box", spec), (spec, "box")):  # the target may be behind the spec
+        done = toy.llmb("doctor", *words, *override)
+        assert done.returncode == 1
+        assert "free space" in done.stdout
+        assert ("box" in done.stdout) == ("box" in words)
+        assert "--set framework.task=a" in " ".join(done.stdout.split())
+    assert toy.llmb("doctor", spec, "--set", "workload.stepz=3").stderr.startswith("llmb: --set: workload.stepz: ")
+    for words in ((), ("box",)):
+        done = toy.llmb("doctor", *words, *override)
+        assert (done.returncode, done.stderr) == (2, "llmb: --set requires a SPEC; see `llmb doctor --help`\n")
+
+
 def install(folder: Path, name: str, kind: str, code: str) -> None:
     """Install a plugin with this module."""
     info = folder / f"llmb_{name}-1.0.dist-info"

@@ -22,7 +22,7 @@ ARGUMENTS = {
     "show": ["missing"],
     "logs": ["missing"],
     "compare": ["missing", "baseline"],
-    "doctor": ["missing"],
+    "doctor": ["missing.toml"],
     "parse": [LOG, "--recipe", "maxtext/llama2-70b"],
     "grade": ["missing.log"],
     "recipes": ["maxtext/llama2-tiny"],

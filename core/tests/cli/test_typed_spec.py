@@ -21,6 +21,7 @@ RUN = "`llmb run SPEC --set target.workdir=/path/to/folder`"
         (TypedSpec("-a.toml"), "`llmb validate SPEC`", "`llmb validate ./-a.toml`"),
         (TypedSpec("a.toml", "eos"), RUN, RUN.replace("SPEC", "a.toml --target eos")),
         (TypedSpec("a.toml", "eos"), "`llmb doctor SPEC`", "`llmb doctor eos a.toml`"),
+        (TypedSpec("a.toml", None, ["env.A=b"]), "`llmb doctor SPEC`", "`llmb doctor a.toml --set env.A=b`"),
         (
             TypedSpec("a.toml", None, ["env.A=x y", "target.workdir=/w"]),
             f"`llmb run SPEC` or {RUN}",

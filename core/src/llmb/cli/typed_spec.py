@@ -51,9 +51,8 @@ class TypedSpec(NamedTuple):
     def _words(self, name: str, rest: str) -> str:
         """Return what follows the name of a command. An option of ``rest`` replaces an override of the same key."""
         path = f"./{self.path}" if str(self.path).startswith("-") else str(self.path)
-        if name == "doctor":
-            return shlex.join([*filter(None, [self.target]), path]) + rest
-        words = [path, *(("--target", self.target) if self.target else ())]
+        target = [self.target] if self.target else []
+        words = [*target, path] if name == "doctor" else [path, *(("--target", *target) if target else ())]
         for override in self.overrides:
             if override.partition("=")[0].strip() not in KEYS.findall(rest):
                 words += ["--set", override]

@@ -10,7 +10,7 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_target
-from llmb.cli.options import AsJson
+from llmb.cli.options import AsJson, OptionsError, Overrides
 from llmb.cli.typed_spec import TypedSpec
 
 MARKS = {True: ("ok", "green"), False: ("failed", "red"), None: ("-", "")}
@@ -33,15 +33,18 @@ def doctor(
         str | None,
         typer.Argument(metavar="SPEC", help="A workload spec: check whether its runs would start on the target."),
     ] = None,
+    overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a target, or whether the runs of a spec would start there."""
     from llmb.cli.views.progress import show_activity
 
-    if spec is None and target is not None and target.endswith(".toml"):
-        target, spec = None, target
+    if target is not None and target.endswith(".toml") and not (spec or "").endswith(".toml"):
+        target, spec = spec, target
+    if overrides and spec is None:
+        raise OptionsError("--set requires a SPEC")
     with show_activity(f"checking {spec or target or 'this machine'}"):
-        checks = llmb.doctor(target) if spec is None else _check_spec(TypedSpec(spec, target))
+        checks = llmb.doctor(target) if spec is None else _check_spec(TypedSpec(spec, target, overrides or ()))
     if as_json:
         import attrs
 
@@ -56,7 +59,7 @@ def _check_spec(typed: TypedSpec) -> list[llmb.DoctorCheck]:
     import attrs
 
     with typed.named_in_errors():
-        checks = llmb.doctor(workload=llmb.load(typed.path, target=typed.target))
+        checks = llmb.doctor(workload=llmb.load(typed.path, overrides=typed.overrides, target=typed.target))
     return [attrs.evolve(each, detail=typed.name_in(each.detail), remedy=typed.name_in(each.remedy)) for each in checks]
 
 
