@@ -173,6 +173,34 @@ def test_a_signature_of_a_pack_is_a_cause_in_every_log(config: Path, tmp_path: P
     assert failure.remedy == f"read {FIRST_ERRORS}".replace("LOGS", str(log))
 
 
+def test_a_signature_of_a_pack_may_have_several_texts(config: Path, tmp_path: Path) -> None:
+    write_framework(config)
+    table = {"needles": {"bus 7 broke": "acme 1", "bus 7 is broken": "acme 2"}, "cause": "a bus broke"}
+    write(config, "signatures.toml", tomli_w.dumps({"signatures": [table]}))
+    for needle in table["needles"]:
+        log = write(tmp_path, "a.log", f"iter 1: 2.5 s\nERROR: {needle}\n")
+        failure = llmb.parse(log, framework="mylm").failure
+        assert failure
+        assert (failure.cause, failure.evidence) == ("a bus broke", f"ERROR: {needle}")
+
+
+@pytest.mark.parametrize(
+    ("entry", "error"),
+    [
+        ({"needles": "bus"}, '.needles: invalid value "bus"; expected a table, each value a string'),
+        ({"needles": {"bus": 3}}, ".needles.bus: invalid value 3; expected a string"),
+        ({"needles": {"bus": "", "car": ""}, "caus": "a"}, ".caus: unknown key; expected one of needle, cause"),
+        ({"needles": {"bus": ""}, "needle": "bus"}, ": both needle and needles are set; remove one of them"),
+        ({}, ".needle: required key is missing; expected a string"),
+    ],
+)
+def test_wrong_texts_of_a_signature_are_one_error(config: Path, entry: dict[str, Any], error: str) -> None:
+    file = write(config, "signatures.toml", tomli_w.dumps({"signatures": [{"cause": "a bus broke", **entry}]}))
+    [found] = [each.error for each in llmb.list_plugins() if each.error]
+    assert found.count("signatures[0]") == 1
+    assert found.startswith(f"{file}: signatures[0]{error}")
+
+
 def test_a_signature_of_a_pack_names_rank_host_and_who_can_fix_it(config: Path, tmp_path: Path) -> None:
     write_framework(config)
     table = {

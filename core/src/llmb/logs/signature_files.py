@@ -13,6 +13,7 @@ import attrs
 
 from llmb.values.errors import Fault
 from llmb.values.failure import Signature
+from llmb.values.scalars import NonEmptyStr
 from llmb.values.typed import decode
 
 FIRST_ERRORS: Final = (
@@ -42,13 +43,38 @@ SEE_TRACEBACK: Final = (
 class SignaturesFile:
     """The file signatures.toml of a pack."""
 
-    signatures: tuple[Signature, ...] = ()
+    signatures: tuple[Mapping[str, Any], ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Needles:
+    """The texts of an entry with several, each with its source."""
+
+    needles: Mapping[NonEmptyStr, str] = attrs.field(factory=dict)
 
 
 def decode_signatures(tables: Mapping[str, Any]) -> tuple[tuple[Signature, ...], tuple[Fault, ...]]:
     """Return the signatures of a pack's file, or all errors of the file. Remedies are those of `read_signatures`."""
-    value, errors = decode(tables, SignaturesFile, "")
-    return tuple(map(_with_commands, value.signatures if value else ())), tuple(errors)
+    file, errors = decode(tables, SignaturesFile, "")
+    found: list[Signature] = []
+    faults = [*errors]
+    for index, entry in enumerate(file.signatures if file else ()):
+        key = f"signatures[{index}]"
+        needles, errors = decode({name: entry[name] for name in entry if name == "needles"}, Needles, key)
+        faults += errors
+        if {"needle", "needles"} <= entry.keys():
+            faults.append(Fault(key=key, message="both needle and needles are set; remove one of them"))
+        for table in _one_needle_each(entry, needles.needles) if needles else ():
+            signature, errors = decode(table, Signature, key)
+            faults += errors
+            found += [_with_commands(signature)] if signature else []
+    return tuple(found), tuple(dict.fromkeys(faults))
+
+
+def _one_needle_each(entry: Mapping[str, Any], needles: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return an entry once for each text of its table ``needles``, or as it is without such a table."""
+    table = {name: value for name, value in entry.items() if name != "needles"}
+    return [{"needle": needle, "source": source, **table} for needle, source in needles.items()] or [table]
 
 
 @functools.cache
@@ -90,9 +116,8 @@ def known_remedy(message: str, more: Iterable[Signature] = ()) -> str:
 
 def _signatures_in(file: Traversable) -> Iterator[Signature]:
     for entry in tomllib.loads(file.read_text(encoding="utf-8"))["signatures"]:
-        sources = entry.pop("needles", None) or {entry.pop("needle"): entry.pop("source", "")}
-        for needle, source in sources.items():
-            yield _with_commands(Signature(needle=needle, source=source, **entry))
+        for table in _one_needle_each(entry, entry.get("needles", {})):
+            yield _with_commands(Signature(**table))
 
 
 def _with_commands(signature: Signature) -> Signature:
