@@ -39,6 +39,21 @@ def cause_of(folder: Path, **logs: str) -> str | None:
     return found.cause if found else None
 
 
+@pytest.mark.parametrize("label", ["", "3: "])
+def test_the_evidence_is_the_exception_and_not_the_code_that_raised_it(tmp_path: Path, label: str) -> None:
+    code = ('  File "a.py", line 3, in <module>', '    raise SkyError("the sky fell")')
+    lines = [
+        f"{label}{line}" for line in ("Traceback (most recent call last):", *code, *code, "SkyError: the sky fell")
+    ]
+    lines.insert(-1, "5: the sky fell")  # rank 5 writes into the traceback
+    found = diagnose(write(tmp_path, log="\n".join(lines)), [FALLEN])
+    assert found
+    assert (found.evidence, found.line) == (f"{label}SkyError: the sky fell", 7)
+    found = diagnose(write(tmp_path, log="\n".join(code)), [FALLEN])  # the exception is lost
+    assert found
+    assert found.evidence == 'raise SkyError("the sky fell")'
+
+
 def test_a_signature_gives_cause_line_and_remedy(tmp_path: Path) -> None:
     found = diagnose(write(tmp_path, run=f"one\ntwo\r\n3: {OOM}\nfour\n"))
 

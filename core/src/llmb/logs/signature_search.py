@@ -27,6 +27,9 @@ AROUND: Final = 400
 BELOW: Final = 4096
 """Bytes after the beginning of a signature in which its pattern is searched."""
 
+_FRAME = re.compile(rb'  File "[^"]*", line \d+')
+"""The line of a traceback above a line of code."""
+
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
@@ -91,8 +94,9 @@ class SignatureSearch:
         kept, best = b"", None
         for block in blocks_of(path, start):
             data, begin = kept + block, start - len(kept)
-            if hit := next(self._hits(path, primary, data, begin), None):
-                return hit
+            hits = self._hits(path, primary, data, begin)
+            if hit := next(hits, None):
+                return _below_code(hit, hits, data, begin)
             if (best is None or best.signature.weight > 1) and (hit := self._lightest(path, others, data, begin)):
                 best = hit if best is None or hit.signature.weight < best.signature.weight else best
             start, kept = start + len(block), data[-OVERLAP:]
@@ -130,6 +134,22 @@ class SignatureSearch:
             match = _match(path, offset, signature)
             if match or not signature.pattern:
                 yield Hit(path, offset, signature, match)
+
+
+def _below_code(hit: Hit, later: Iterator[Hit], data: bytes, begin: int) -> Hit:
+    """Return the exception below a line of code in a rank's traceback, if both have the same cause, else ``hit``."""
+
+    def read_line(hit: Hit) -> tuple[bytes, bool]:
+        """Return the label of the line, and whether the line is code: below the line of a frame."""
+        line = data.rfind(b"\n", 0, hit.offset - begin) + 1
+        above = data.rfind(b"\n", 0, max(0, line - 1)) + 1
+        return label_of(data[line : line + PREFIX]), _FRAME.search(data, above, line) is not None
+
+    label, is_code = read_line(hit)
+    if not is_code:
+        return hit
+    same_cause = (each for each in later if each.signature.cause == hit.signature.cause)
+    return next((each for each in same_cause if read_line(each) == (label, False)), hit)
 
 
 @functools.lru_cache(maxsize=8)
