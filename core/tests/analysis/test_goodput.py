@@ -58,12 +58,6 @@ def test_times_in_full_seconds_never_give_a_goodput_above_one() -> None:
     assert wall.goodput == 1.0
 
 
-def test_a_job_of_a_few_seconds_has_no_goodput_because_its_times_are_full_seconds() -> None:
-    short = find_steady_state(Step(step=number, time_s=0.1) for number in range(1, 21))
-    assert divide_wall_time(attempts((100, 119)), short, steps=20, earlier_steps=0, mean_of=1) is None
-    assert divide_wall_time(attempts((100, 120)), short, steps=20, earlier_steps=0, mean_of=1)
-
-
 @pytest.mark.parametrize("times", [[], [(None, 50)], [(0, None)], [(0, 10), (None, 50)]])
 def test_without_start_or_end_there_is_no_goodput(times: list[tuple[float | None, float | None]]) -> None:
     assert divide_wall_time(attempts(*times), STEADY, steps=20, earlier_steps=0, mean_of=1) is None

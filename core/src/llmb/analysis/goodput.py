@@ -15,9 +15,6 @@ import attrs
 from llmb.analysis.steady_state import SteadyState
 from llmb.values.job_history import Attempt
 
-LEAST_WALL_S = 20.0
-"""The shortest wall time that is divided. Schedulers and jobs record full seconds: of 20 s, a second is 5 %."""
-
 
 @attrs.frozen(kw_only=True)
 class WallTime:
@@ -51,7 +48,7 @@ def divide_wall_time(
     mean_of: int,
     checkpoints_s: float = 0.0,
 ) -> WallTime | None:
-    """Return the parts of the wall time, or None if it is short, or if start, end or steady state are unknown.
+    """Return the parts of the wall time, or None if start, end or steady state are unknown.
 
     ``steps`` counts each step of the run once. ``earlier_steps`` of them are from attempts before the last one, which
     resumed after them. A printed step time covers ``mean_of`` steps. Schedulers round times to full seconds, so the
@@ -60,7 +57,7 @@ def divide_wall_time(
     if not attempts or steady is None:
         return None
     begin, restart, end = attempts[0].start, attempts[-1].start, attempts[-1].end
-    if begin is None or restart is None or end is None or end - begin < LEAST_WALL_S:
+    if begin is None or restart is None or end is None:
         return None
     productive_s = steps * steady.step_time_s
     spikes_s = mean_of * math.fsum(spike.time_s - steady.step_time_s for spike in steady.spikes)
