@@ -19,7 +19,7 @@ from llmb.values.scalars import (
     VariableName,
     matching,
 )
-from llmb.values.typed import typed_fields
+from llmb.values.typed import encode, typed_fields
 
 Ranks = Literal["all", "first", "node"]
 
@@ -126,6 +126,7 @@ class Job:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the job as ``llmb run --dry-run --json`` prints it."""
+        phases = encode(self.phases)
         return {
             "image": self.environment.base.ref if isinstance(self.environment.base, Image) else None,
             "nodes": self.nodes,
@@ -134,20 +135,10 @@ class Job:
             "time_limit_s": self.time_limit_s,
             "mpi": self.mpi,
             "env": dict(self.env),
-            "mounts": [attrs.asdict(mount) for mount in self.mounts],
+            "mounts": encode(self.mounts),
             "files": dict(self.files),
-            "phases": [
-                {
-                    "name": phase.name,
-                    "command": list(phase.command),
-                    "env": dict(phase.env),
-                    "ranks": phase.ranks,
-                    "measured": phase.measured,
-                    "outputs": list(phase.outputs),
-                }
-                for phase in self.phases
-            ],
-            "sidecars": [{"name": each.name, "command": list(each.command)} for each in self.sidecars],
+            "phases": [{name: item for name, item in each.items() if name != "contained"} for each in phases],
+            "sidecars": encode(self.sidecars),
         }
 
 
