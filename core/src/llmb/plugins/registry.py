@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import attrs
 
-from llmb.hookspecs import ExtensionHooks, FrameworkHooks, ReportRenderer, SchedulerHooks
+from llmb.hookspecs import FrameworkHooks, ReportRenderer, SchedulerHooks
 from llmb.plugins.addresses import is_file_address
 from llmb.plugins.entry_points import PACK, PluginEntry, choose_entry, find_plugins
 from llmb.plugins.guard import Plugin, decoding
@@ -146,46 +146,38 @@ class PluginRegistry:
         A plugin whose hook fails is left out with a warning, because a failed run needs its result nevertheless.
         """
         if framework not in self._signatures:
-            named = [choose_entry("framework", framework, self.installed)]
-            schedulers = [entry for entry in self.installed if entry.kind == "scheduler"]
-            found = [each for entry in (*named, *schedulers) for each in self._signatures_of(entry)]
+            choose_entry("framework", framework, self.installed)  # raises if it is not installed
+            plugins = [("framework", framework), *(("scheduler", name) for name in self._names("scheduler"))]
+            found = [each for plugin in plugins for each in self._signatures_of(*plugin)]
             found += self._call_extensions(lambda extension: extension.diagnose())
             found += [each for _, signatures in self._read_packs(read_pack_signatures) for each in signatures]
             self._signatures[framework] = found
         return self._signatures[framework]
 
-    def _signatures_of(self, entry: PluginEntry) -> Iterable[Signature]:
+    def _signatures_of(self, kind: str, name: str) -> Iterable[Signature]:
         try:
-            return cast(
-                "Iterable[Signature]", self._load(choose_entry(entry.kind, entry.name, self.installed)).diagnose()
-            )
+            return cast("Iterable[Signature]", self._load_named(kind, name).diagnose())
         except PluginError as error:
             _warn_left_out(error)
             return ()
 
     def report_renderer(self, suffix: str) -> ReportRenderer:
         """Return the renderer of reports in files with this suffix. Raise PluginError unless exactly one exists."""
-        found: list[tuple[str, ReportRenderer]] = []
-        suffixes: set[str] = set()
-        for extension in self._extensions:
-            try:
-                renderers = extension.report()
-            except PluginError as error:
-                _warn_left_out(error)
-                continue
-            suffixes |= renderers.keys()
-            found += [(extension.entry.provider, renderers[suffix])] if suffix in renderers else []
+        offered = self._call_extensions(lambda extension: [(extension, *each) for each in extension.report().items()])
+        found: list[tuple[Plugin, ReportRenderer]] = [
+            (each, render) for each, known, render in offered if known == suffix
+        ]
         if len(found) > 1:
-            providers = " and ".join(provider for provider, _ in found)
+            providers = " and ".join(extension.entry.provider for extension, _ in found)
             raise PluginError(f"{suffix} reports are provided by {providers}; uninstall all except one")
         if not found:
-            raise PluginError(_missing_renderer(suffix, sorted(suffixes)))
+            raise PluginError(_missing_renderer(suffix, sorted({known for _, known, _ in offered})))
         return found[0][1]
 
     def message_parsers(self) -> list[LogParser]:
         """Return a new parser of each installed scheduler's own messages, for logs without a record."""
         parsers: list[LogParser | None] = []
-        for name in dict.fromkeys(entry.name for entry in self.installed if entry.kind == "scheduler"):
+        for name in self._names("scheduler"):
             try:
                 parsers.append(self.scheduler(name).parse_log(run=None))
             except LlmbError as error:
@@ -209,6 +201,10 @@ class PluginRegistry:
             error=error,
         )
 
+    def _names(self, kind: str) -> list[str]:
+        """Return the name of each installed plugin of a kind once."""
+        return list(dict.fromkeys(entry.name for entry in self.installed if entry.kind == kind))
+
     def _load_named(self, kind: str, name: str) -> Plugin:
         """Choose and load a plugin. A sweep names the same few plugins thousands of times."""
         if (kind, name) not in self._named:
@@ -227,7 +223,7 @@ class PluginRegistry:
             raise PluginError(*plugin.faults) from plugin.__cause__
         return plugin
 
-    def _call_extensions(self, hook: Callable[[ExtensionHooks], Iterable[T]]) -> list[T]:
+    def _call_extensions(self, hook: Callable[[Plugin], Iterable[T]]) -> list[T]:
         results: list[T] = []
         for extension in self._extensions:
             try:
@@ -239,9 +235,9 @@ class PluginRegistry:
     @functools.cached_property
     def _extensions(self) -> list[Plugin]:
         loaded = []
-        for name in dict.fromkeys(entry.name for entry in self.installed if entry.kind == "extension"):
+        for name in self._names("extension"):
             try:
-                loaded.append(self._load(choose_entry("extension", name, self.installed)))
+                loaded.append(self._load_named("extension", name))
             except PluginError as error:
                 _warn_left_out(error)
         return loaded
