@@ -129,7 +129,7 @@ def describe_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> Task
     if len(end) >= TAIL_BYTES:  # the first line may begin within a secret
         end = end.partition("\n")[2]
     mask = SecretMask(known_secrets(plan.script.secrets))
-    end = mask.mask(hide_passwords(end).encode(), is_last=True).decode()
+    end = mask.mask_text(hide_passwords(end))
     known = preparation_failure(end)
     last = next((line.strip() for line in reversed(end[-600:].strip().splitlines()) if not _ADVICE.match(line)), "")
     from_scheduler = status.reason if plan.on == "scheduler" and status.reason != last else ""

@@ -99,7 +99,7 @@ def _write_record(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog,
 
 def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask: SecretMask) -> RunResult:
     if failure := graded.log.failure:
-        cause, evidence = _mask_text(failure.cause, mask), _mask_text(failure.evidence, mask)
+        cause, evidence = mask.mask_text(failure.cause), mask.mask_text(failure.evidence)
         failure = attrs.evolve(failure, cause=cause, evidence=evidence)
     return attrs.evolve(
         RunResult.from_dict(
@@ -109,19 +109,15 @@ def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask:
         state="completed" if graded.completed else "failed",
         metrics=graded.metrics,
         verdict=graded.judgement.verdict,
-        reason=_mask_text(graded.judgement.reason, mask),
+        reason=mask.mask_text(graded.judgement.reason),
         failure=failure,
-        notes=tuple(_mask_text(note, mask) for note in graded.notes),
+        notes=tuple(mask.mask_text(note) for note in graded.notes),
         steps_done=graded.log.series.count,
         window_complete=graded.log.summary.complete,
         interval=graded.judgement.interval,
         window=graded.window,
         steady_state=graded.steady_state,
     )
-
-
-def _mask_text(text: str, mask: SecretMask) -> str:
-    return mask.mask(text.encode(errors="replace"), is_last=True).decode(errors="replace")
 
 
 def imported_logs(record: RunRecord) -> list[Path]:

@@ -89,6 +89,10 @@ class SecretMask:
         rest = len(data) - end
         return masked[:end] + (b"*" * rest if rest >= SHORTEST else masked[end:])
 
+    def mask_text(self, text: str) -> str:
+        """Return a complete text with every secret masked."""
+        return self.mask(text.encode(errors="surrogateescape"), is_last=True).decode(errors="surrogateescape")
+
     def _certain_end(self, data: bytes, *, is_last: bool) -> int:
         """Return the offset from which data may be the beginning of a secret. It is not within a masked secret.
 
@@ -142,5 +146,4 @@ def _spellings(value: str) -> Iterator[str]:
 
 def mask_secrets(text: str) -> str:
     """Return a text with the values of this process's secret variables, and tokens of known shapes, masked."""
-    masked = SecretMask(known_secrets(())).mask(text.encode(errors="surrogateescape"), is_last=True)
-    return masked.decode(errors="surrogateescape")
+    return SecretMask(known_secrets(())).mask_text(text)

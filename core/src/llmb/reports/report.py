@@ -67,8 +67,7 @@ class Cleaner:
 
     def text(self, text: str) -> str:
         """Return text as one printable line, with asterisks for secrets."""
-        line = printable_line(text)
-        return self._mask.mask(line.encode(), is_last=True).decode(errors="replace")
+        return self._mask.mask_text(printable_line(text))
 
 
 def _read_run(result: RunResult, registry: PluginRegistry, clean: Cleaner) -> ReportedRun:
