@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from llmb.logs.exceptions import SEARCHED, LoggedError, find_errors, first_exception, read_tail
+from llmb.logs.files import read_part
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line, processes_of_logs
 from llmb.logs.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
 from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, tail_starts
@@ -123,9 +124,7 @@ class Diagnosis:
         for path in self.paths:
             end = hits.get(path, path.stat().st_size)
             start = min(end, max(self.starts.get(path, 0), end - SEARCHED))
-            with path.open("rb") as file:
-                file.seek(start)
-                tail = file.read(end - start)
+            tail = read_part(path, start, end)
             if path in hits:
                 tail = tail[: tail.rfind(b"\n") + 1]
             errors = find_errors(tail, self.search.is_report)
@@ -150,10 +149,7 @@ class Diagnosis:
     def _last_lines(self) -> Iterator[_Line]:
         """Yield the lines at the ends of the logs that are no reports and no stack traces."""
         for path, start in tail_starts(self.paths, self.starts, TAIL_BYTES).items():
-            with path.open("rb") as file:
-                file.seek(start)
-                tail = file.read()
-            for line in read_tail(tail):
+            for line in read_tail(read_part(path, start, path.stat().st_size)):
                 if line.kind == "text" and not self.search.is_report(line.line):
                     yield path, line.line, start + line.offset
 

@@ -22,10 +22,16 @@ def blocks_of(path: Path, offset: int = 0) -> Iterator[bytes]:
             yield block
 
 
+def read_part(path: Path, start: int, end: int) -> bytes:
+    """Return the bytes of a file from ``start`` to before ``end``, or to the end of the file if it is shorter."""
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read(end - start)
+
+
 def end_of(path: Path, size: int) -> bytes:
     """Return the last ``size`` bytes of a file, or nothing if it is not a regular file, such as a pipe."""
     if not os.path.isfile(path):
         return b""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - size))
-        return file.read(size)
+    end = path.stat().st_size
+    return read_part(path, max(0, end - size), end)

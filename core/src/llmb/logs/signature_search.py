@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from llmb.logs.files import blocks_of
+from llmb.logs.files import blocks_of, read_part
 from llmb.logs.last_messages import as_evidence
 from llmb.logs.processes import NOBODY, Process, expand_ranks
 from llmb.logs.rank_labels import label_of
@@ -168,9 +168,7 @@ def _match(path: Path, offset: int, signature: Signature) -> re.Match[str] | Non
     """Return the match of a signature's pattern that begins in the line at this byte. Labels are left out."""
     if not signature.pattern:
         return None
-    with path.open("rb") as file:
-        file.seek(max(0, offset - PREFIX))
-        before, after = file.read(min(offset, PREFIX)), file.read(BELOW)
+    before, after = read_part(path, max(0, offset - PREFIX), offset), read_part(path, offset, offset + BELOW)
     raw = _LINE_END.split(_LINE_END.split(before)[-1] + after)
     lines = [as_evidence(line[len(label_of(line)) :]) for line in raw]
     match = re.search(signature.pattern, "\n".join(lines))

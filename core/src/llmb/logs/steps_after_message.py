@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from llmb.logs.files import blocks_of
+from llmb.logs.files import blocks_of, read_part
 from llmb.values.steps import LogParser, Notice, Step
 
 STEPS_OF_GRACE = 10
@@ -70,9 +70,7 @@ class LastSteps:
 def _line_begin(path: Path, offset: int) -> int:
     """Return the first byte of the line that contains this byte, as far back as the longest line reaches."""
     before = max(0, offset - _LONGEST_LINE)
-    with path.open("rb") as file:
-        file.seek(before)
-        text = file.read(offset - before)
+    text = read_part(path, before, offset)
     end = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
     return before + end if end else offset if before else 0
 

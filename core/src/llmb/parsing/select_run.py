@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from llmb.logs.files import blocks_of
+from llmb.logs.files import blocks_of, read_part
 from llmb.logs.steps_after_message import NewParser
 from llmb.values.steps import LogParser, Step
 
@@ -47,13 +47,11 @@ def _find_first_line(path: Path, begin: int, end: int, run: int, new_parser: New
     parser, lines, offset = new_parser(), list[tuple[int, int]](), begin
     for block in _blocks_up_to(path, begin):
         parser.feed(block)
-    with path.open("rb") as file:
-        file.seek(begin)
-        for line in _step_lines(file.read(end - begin), new_parser):
-            lines += ((offset, step.step) for step in _steps(new_parser(), line))
-            if any(step.attempt >= run for step in _steps(parser, line)):
-                break
-            offset += len(line)
+    for line in _step_lines(read_part(path, begin, end), new_parser):
+        lines += ((offset, step.step) for step in _steps(new_parser(), line))
+        if any(step.attempt >= run for step in _steps(parser, line)):
+            break
+        offset += len(line)
     first = offset
     for place, number in reversed(lines):
         if number > lines[-1][1]:
