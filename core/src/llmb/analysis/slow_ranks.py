@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 import attrs
 
-from llmb.analysis.steady_state import LEAST_STEPS, MAD_TO_STD
+from llmb.analysis.steady_state import LEAST_STEPS, median_and_deviation
 from llmb.values.rank_times import RankTimes
 
 LEAST_RANKS: Final = 4
@@ -118,8 +118,7 @@ def find_slow(excesses: Mapping[K, float]) -> dict[K, float]:
     count = len(excesses)
     if count < LEAST_RANKS:
         return {}
-    middle = statistics.median(excesses.values())
-    noise = MAD_TO_STD * statistics.median(abs(each - middle) for each in excesses.values())
+    middle, noise = median_and_deviation(list(excesses.values()))
     deviations = statistics.NormalDist().inv_cdf(1 - ERROR_RATE / count) * (1 + FEW_RANKS / (count - 1))
     limit = max(LEAST_EXCESS, deviations * noise)
     found = [(key, excess - middle) for key, excess in excesses.items() if excess - middle > limit]

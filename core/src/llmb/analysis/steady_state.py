@@ -102,7 +102,7 @@ def find_steady_state(steps: Iterable[Step]) -> SteadyState | None:
         return None
     steady = known[_find_start([time_s for _, time_s in known]) :]
     times_s = [time_s for _, time_s in steady]
-    middle, deviation = _median_and_deviation(times_s)
+    middle, deviation = median_and_deviation(times_s)
     limit = middle + max(SPIKE_DEVIATIONS * deviation, SPIKE_SHARE * middle)
     dip = middle - max(SPIKE_DEVIATIONS * deviation, DIP_SHARE * middle)
     spikes = tuple(Spike(step=step, time_s=time_s) for step, time_s in steady if time_s > limit)
@@ -128,7 +128,7 @@ def find_steady_state(steps: Iterable[Step]) -> SteadyState | None:
 def _find_start(times_s: Sequence[float]) -> int:
     """Return the index at which the steady state begins, at most half of the steps."""
     half = len(times_s) // 2
-    middle, deviation = _median_and_deviation(times_s[half:])
+    middle, deviation = median_and_deviation(times_s[half:])
     reach = max(CLIP_DEVIATIONS * deviation, CLIP_SHARE * middle)
     least, start, mean, squares = math.inf, half, 0.0, 0.0
     for index in range(len(times_s) - 1, -1, -1):
@@ -143,7 +143,7 @@ def _find_start(times_s: Sequence[float]) -> int:
     return start
 
 
-def _median_and_deviation(values: Sequence[float]) -> tuple[float, float]:
+def median_and_deviation(values: Sequence[float]) -> tuple[float, float]:
     """Return the median, and the standard deviation as far as the median absolute deviation shows it."""
     middle = statistics.median(values)
     return middle, MAD_TO_STD * statistics.median(abs(value - middle) for value in values)

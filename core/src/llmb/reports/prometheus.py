@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from llmb.analysis.metrics import Comparison, Metrics
+from llmb.analysis.metrics import Metrics
 from llmb.records.result import RunResult
 from llmb.values.arguments import check_arguments
 from llmb.values.printable import printable_line
@@ -15,16 +15,16 @@ ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def _metric(name: str) -> Callable[[RunResult], float | None]:
-    def read(run: RunResult) -> float | None:
-        metrics: Metrics | None = run.metrics if run.window_complete is not False else None
-        return getattr(metrics, name, None)
+    return lambda run: getattr(_metrics(run), name, None)
 
-    return read
+
+def _metrics(run: RunResult) -> Metrics | None:
+    return run.metrics if run.window_complete is not False else None
 
 
 def _ratio(run: RunResult) -> float | None:
-    baseline: Comparison | None = run.metrics.baseline if run.metrics and run.window_complete is not False else None
-    return baseline.step_time_ratio if baseline else None
+    metrics = _metrics(run)
+    return metrics.baseline.step_time_ratio if metrics and metrics.baseline else None
 
 
 def _created(run: RunResult) -> float | None:
@@ -41,7 +41,7 @@ GAUGES: Sequence[tuple[str, str, Callable[[RunResult], float | None]]] = (
     ("llmb_tokens_per_second", "Tokens per second of all GPUs.", _metric("tokens_per_s")),
     ("llmb_model_tflops_per_gpu", "Model TFLOP/s per GPU.", _metric("model_tflops_per_gpu")),
     ("llmb_mfu_ratio", "Model FLOPs utilisation as a fraction.", _metric("mfu")),
-    ("llmb_goodput_ratio", "Share of the wall time in productive steps.", lambda run: getattr(run, "goodput", None)),
+    ("llmb_goodput_ratio", "Share of the wall time in productive steps.", lambda run: run.goodput),
 )
 
 

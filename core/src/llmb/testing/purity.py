@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_EVENTS = {
-    **dict.fromkeys(("os.system", "os.exec", "os.fork", "os.posix_spawn", "socket.connect"), "called"),
-    **dict.fromkeys(("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.chmod", "os.link", "os.symlink"), "called"),
-    **dict.fromkeys(("os.putenv", "os.unsetenv"), "called"),
-    "subprocess.Popen": "called",
-}
+_EVENTS = (
+    *("os.system", "os.exec", "os.fork", "os.posix_spawn", "subprocess.Popen", "socket.connect"),
+    *("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.chmod", "os.link", "os.symlink"),
+    *("os.putenv", "os.unsetenv"),
+)
 """The audit events of Python that are effects."""
 
 _state = threading.local()
@@ -44,7 +43,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         effects.append(f"opened {arguments[0]!r} for writing")
     elif event in _EVENTS:
         subject = arguments[0] if arguments else ""
-        effects.append(f"{_EVENTS[event]} {event} {_text(subject)!r}")
+        effects.append(f"called {event} {_text(subject)!r}")
 
 
 def _is_bytecode(path: Any) -> bool:
