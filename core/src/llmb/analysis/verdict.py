@@ -183,14 +183,14 @@ def find_objection(
     if profiled or not published:
         reason = "profiled runs are not judged" if profiled else "no baseline is published for this run"
         return Judgement(verdict=None, reason=reason)
-    verb = "differs" if len(differences) == 1 else "differ"
-    reasons = {
-        f"not comparable with the baseline: {', '.join(differences)} {verb} from the recipe": bool(differences),
-        "the run did not complete": not completed,
-        "the loss was NaN, so the run trained nothing": loss_nan,
-        missing_window: bool(missing_window),
-    }
-    reason = next((reason for reason, applies in reasons.items() if applies), "")
+    reason = missing_window
+    if differences:
+        verb = "differs" if len(differences) == 1 else "differ"
+        reason = f"not comparable with the baseline: {', '.join(differences)} {verb} from the recipe"
+    elif not completed:
+        reason = "the run did not complete"
+    elif loss_nan:
+        reason = "the loss was NaN, so the run trained nothing"
     return Judgement(verdict="undecided", reason=reason) if reason else None
 
 
