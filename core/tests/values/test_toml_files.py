@@ -13,8 +13,6 @@ from llmb.spec.target_names import target_names
 from llmb.values.errors import LlmbError
 from llmb.values.toml_files import read_toml
 
-ROOT = Path(__file__).parents[3]
-
 SPEC = "spec.toml"
 READERS = {
     SPEC: lambda file: read_toml(file),
@@ -75,15 +73,3 @@ def test_a_file_may_begin_with_a_byte_order_mark(config: Path) -> None:
     (config / "config.toml").write_bytes(b'\xef\xbb\xbfnotify.command = ["true"]\n')
     assert target_names() == ["eos"]
     assert read_command(config / "config.toml") == ["true"]
-
-
-def test_files_of_users_are_parsed_in_one_place() -> None:
-    folder = ROOT / "core/src/llmb"
-    parsing = {str(file.relative_to(folder)) for file in folder.rglob("*.py") if "tomllib" in file.read_text()}
-    assert parsing == {
-        "values/toml_files.py",
-        # files of core itself, and examples
-        "logs/signature_files.py",
-        "recipes/accelerators.py",
-        "spec/json_schema.py",
-    }
