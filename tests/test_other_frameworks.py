@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -78,17 +79,23 @@ def test_only_the_logs_that_were_read_are_said_to_have_no_steps(
     assert answer.err.endswith(f"`llmb new-plugin NAME --from {tmp_path}/0.log`\n")
 
 
-def test_a_run_that_failed_before_its_first_step_is_named_with_the_cause(llmb: Llmb, tmp_path: Path) -> None:
+def test_the_failure_of_a_run_without_steps_is_explained_whatever_its_framework(llmb: Llmb, tmp_path: Path) -> None:
     log, other = tmp_path / "a.log", tmp_path / "b.log"
-    log.write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.16 GiB.\n")
+    log.write_text("rank 3 starts\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.16 GiB.\n")
     other.write_text("hello\n")
-    failed = (
-        "failed: the accelerator is out of memory; name the framework that wrote it (--framework NAME), or describe"
-    )
+    no_step = "no installed framework finds a step"
     answer = llmb("parse", log)
-    assert answer.err.startswith(f"llmb: no installed framework finds a step in {log}; it {failed}")
+    assert answer.status == 1
+    assert answer.out.startswith("cause   the accelerator is out of memory\nlog     torch.OutOfMemory")
+    assert "(line 2)\n" in answer.out
+    assert "\nremedy  use a smaller micro batch" in answer.out
+    assert answer.err.startswith(f"llmb: {log}: {no_step}; it may have failed before the first one")
+    document = json.loads(llmb("parse", log, "--json").out)
+    assert (document["status"], document["failure"]["line"]) == ("no_data", 2)
     answer = llmb("parse", other, log)
-    assert answer.err.startswith(f"llmb: no installed framework finds a step in {other}, {log}; {log} {failed}")
+    assert answer.status == 1
+    assert answer.err.count(no_step) == 2
+    assert "the accelerator is out of memory" in llmb("parse", tmp_path).out
 
 
 @pytest.mark.parametrize("kind", ["no steps", "missing", "pipe", "nothing"])

@@ -443,7 +443,9 @@ def test_a_run_that_failed_before_its_first_step_has_a_cause(
 
     message = f"llmb: {log}: no maxtext steps found; failed before the first step, or is the log of another framework\n"
     assert (answer.status, answer.err) == (1, message)
-    assert answer.out.startswith(f"{cause}: {text} (line 2")
+    rows = dict(line.split("  ", 1) for line in answer.out.splitlines())
+    assert rows["cause"].strip() == cause
+    assert rows["log"].strip() == f"{text} (line 2)"
     document = parse(log, "--json").json
     assert (document["status"], document["failure"]["cause"], document["failure"]["line"]) == ("no_data", cause, 2)
 

@@ -31,26 +31,27 @@ _NUMBERS = re.compile(r"\d+")
 def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry | None = None) -> str:
     """Return the installed framework that finds most steps in the first of these logs that has steps.
 
-    A path is a log or a directory. Of a directory, at most eight logs are read, first those whose names differ by more
-    than numbers. Raise LogError if a path cannot be read, and SpecError if no installed framework finds a step, or for
-    a pipe, which can be read only once. The SpecError has the cause of the first failure in the logs.
+    If no log has a step, return the first framework that finds the cause of a failure: that run failed before its first
+    step. A path is a log or a directory. Of a directory, at most eight logs are read, first those whose names differ by
+    more than numbers. Raise LogError if a path cannot be read, and SpecError if no installed framework finds a step or
+    a failure, or for a pipe, which can be read only once.
     """
     registry = registry or PluginRegistry()
     names = [str(path) for path in paths]
     read: list[Path] = []
-    failed: list[str] = []
+    failed: list[ParsedLog] = []
     for name in names:
         for log in _first_logs(Path(name)):
             read.append(log)
             logs = _read_with_each(partial(_parse, log, registry), "", registry)
             if found := _longest(logs):
                 return found.framework
-            subject = "it" if names == [str(log)] else log
-            failed += [f"; {subject} failed: {each.failure.cause}" for each in logs if each.failure]
+            failed += (each for each in logs if each.failure)
+    if failed:
+        return failed[0].framework
     describe = f"`llmb new-plugin NAME --from {shlex.quote(str(read[0])) if read else 'LOG'}`"
     advice = f"name the framework that wrote it (--framework NAME), or describe it: {describe}"
-    places = f"{', '.join(map(_describe_read, names))}{failed[0] if failed else ''}"
-    raise SpecError(f"no installed framework finds a step in {places}; {advice}")
+    raise SpecError(f"no installed framework finds a step in {', '.join(map(_describe_read, names))}; {advice}")
 
 
 def _describe_read(name: str) -> str:

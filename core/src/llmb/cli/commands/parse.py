@@ -51,6 +51,7 @@ RunRecipe = Annotated[
 Gpus = Annotated[int | None, typer.Option("--gpus", metavar="N", min=1, help="Number of GPUs of the run of --recipe.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print a line per step, or per log if there are several.")]
 STANDARD_INPUT = Path("/dev/stdin")
+NO_FRAMEWORK = "no installed framework finds a step; it may have failed before the first one, or see --framework"
 
 
 def parse(
@@ -90,6 +91,8 @@ def parse(
     error = llmb.LogError(*faults) if faults else None
     if error and not any(each.logs for each in parsed):
         raise error
+    if not stated and any(each.has_steps for each in parsed):
+        output.print_message(f"reading logs of {name}; --framework NAME selects another framework")
     if len(paths) == 1 and not os.path.isdir(paths[0]):
         note_ignored({"--full-names": full_names}, "on a single log")
         ignored = {"--window": window is not None, "--steps": steps is not None} if as_csv else {}
@@ -97,10 +100,8 @@ def parse(
         _print_log(parsed[0].logs[0], as_json=as_json, as_csv=as_csv)
     else:
         _print_logs(parsed, error, as_json=as_json, as_csv=as_csv, full_names=full_names)
-    without_steps = [f"{each.path}: {reason}" for each in parsed if (reason := each.explain_missing_steps(name))]
-    for line in without_steps:
-        output.print_message(line)
-    if error or without_steps:
+    all_have_steps = _explain_missing_steps(parsed, name, stated)
+    if error or not all_have_steps:
         raise typer.Exit(error.exit_code if error else 1)
 
 
@@ -121,13 +122,11 @@ def _stated_framework(framework: str | None, recipe: str | None, gpus: int | Non
 
 
 def _recognise_framework(paths: Sequence[Path]) -> str:
-    """Return the framework that wrote the logs, and print its name."""
+    """Return the framework that wrote the logs, or one that explains their failure."""
     from llmb.cli.views.progress import show_activity
 
     with show_activity(f"reading {paths[0]}"):
-        name = llmb.recognise_framework(paths)
-    output.print_message(f"reading logs of {name}; --framework NAME selects another framework")
-    return name
+        return llmb.recognise_framework(paths)
 
 
 def _print_log(log: llmb.ParsedLog, *, as_json: bool, as_csv: bool) -> None:
@@ -159,6 +158,17 @@ def _print_logs(
         output.print_message(line)
     if error:
         output.print_error(error)
+
+
+def _explain_missing_steps(parsed: Sequence[llmb.ParsedPath], name: str, stated: str | None) -> bool:
+    """Print why paths have no steps of the framework. Return True if every path has one.
+
+    ``stated`` is None if llmb chose the framework.
+    """
+    reasons = [(each, reason) for each in parsed if (reason := each.explain_missing_steps(name))]
+    for each, reason in reasons:
+        output.print_message(f"{each.path}: {reason if stated or each.written_by else NO_FRAMEWORK}")
+    return not reasons
 
 
 def _log_directory(framework: str) -> Path:

@@ -12,7 +12,8 @@ from typing import Any
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.failures import describe_process
+from llmb.cli.views.failures import failure_rows
+from llmb.cli.views.metrics import NAMED_VALUES
 from llmb.cli.views.numbers import counted, first_names, format_number
 from llmb.cli.views.steady_state import describe_steady_state
 from llmb.cli.views.tables import ABSENT, Column, print_table
@@ -86,10 +87,8 @@ def print_log(log: llmb.ParsedLog) -> None:
         _print_steady_state(log)
         _print_outlier_note(log)
         _print_unused_values(log)
-    if failure := log.failure:
-        process = describe_process(failure)
-        where = f"line {failure.line}, {process}" if process else f"line {failure.line}"
-        output.print_prose(f"{failure.cause}: {failure.evidence} ({where}); {failure.remedy}")
+    if log.failure:
+        print_table(NAMED_VALUES, failure_rows(log.failure))
 
 
 def _print_unused_values(log: llmb.ParsedLog) -> None:
