@@ -6,7 +6,7 @@ import pytest
 
 from llmb.logs.signature_files import preparation_failure
 
-FETCH = "error: Failed to fetch: https://pypi.org/simple/attrs/\n  cause: client error (Connect)\n"
+FETCH = "error: Failed to fetch: https://packages.example/simple/attrs/\n  cause: client error (Connect)\n"
 PIP = "WARNING: Retrying after connection broken by "
 MIRROR = (
     "error: Failed to download `https://github.com/astral-sh/x.tar.gz`\n  cause: HTTP status client error (404)\n"
