@@ -38,6 +38,7 @@ with open_view() as view:
         time.sleep(0.02)
         write("step", step)
         if (folder / "hold").exists():
+            view.draw_if_changed()  # now, and not in the thread that draws, which may be late
             write("held", step)
             while (folder / "hold").exists():
                 time.sleep(0.02)
