@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -190,7 +191,7 @@ def test_all_runs_are_polled_with_one_query(toy_slurm: Any, tmp_path: Path, monk
     for name in ("squeue", "sacct", "scontrol"):
         wrapper = tmp_path / "bin" / name
         wrapper.parent.mkdir(exist_ok=True)
-        wrapper.write_text(f'#!/bin/bash\necho {name} >>{calls}\nexec /usr/bin/{name} "$@"\n')
+        wrapper.write_text(f'#!/bin/bash\necho {name} >>{calls}\nexec {shutil.which(name)} "$@"\n')
         wrapper.chmod(0o755)
     real_path = os.environ["PATH"]
     options = {"gate": str(toy_slurm.gate), "gate_step": 2, "task": "data", "task_on": "scheduler"}

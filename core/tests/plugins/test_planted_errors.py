@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -84,7 +85,7 @@ IN_ATTRIBUTES = [
     framework("log files as a list", f"{HOOKS}log_files is ['*.log'], not a LogFiles", "log_files = ['*.log']"),
     framework("a name of log files as text", f'{IMPORT}InvalidValueError: LogFiles.training: invalid value "*.log"',
               "log_files = LogFiles(training='*.log')"),
-    framework("a pattern that is no pattern", f"{IMPORT}error: missing ), unterminated subpattern",
+    framework("a pattern that is no pattern", f"{IMPORT}{re.error.__name__}: missing ), unterminated subpattern",
               "log_files = LogFiles(experiment='(')"),
     framework("a pattern without a group", f"{IMPORT}ValueError: invalid LogFiles.experiment 'run'; expected a ",
               "log_files = LogFiles(experiment='run')"),
