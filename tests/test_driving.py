@@ -120,6 +120,13 @@ def test_a_directory_that_disappears_is_the_reason_and_not_the_framework(toy: An
     assert "target.workdir" in run.failure.remedy
 
 
+def test_a_locale_that_this_machine_lacks_is_not_the_reason(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bash warns of such a locale on standard error."""
+    monkeypatch.setenv("LC_ALL", "xx_YY.UTF-8")
+    [run] = llmb.start(llmb.load(toy.spec(framework={"end_step": 1, "end": "exit 1"}))).wait()
+    assert (run.state, "nothing can be written" in run.reason) == ("failed", False)
+
+
 def test_a_second_cancel_does_not_wait_for_the_grace_of_the_first(toy: Any) -> None:
     spec = toy.spec(framework={"gate": str(toy.gate), "ignore_term": True}, target={"grace_s": 1000})
     session = llmb.start(llmb.load(spec))

@@ -94,6 +94,19 @@ def test_files_are_written_and_read_without_perl(tmp_path: Path, monkeypatch: py
     assert files_of(tmp_path / "out") == {name: name.encode() for name in NASTY}
 
 
+def test_a_locale_that_the_host_lacks_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any
+) -> None:
+    """Bash warns of such a locale on standard error."""
+    (tmp_path / "log").write_text("step 1\n")
+    with Sshd(env={"LC_ALL": "xx_YY.UTF-8"}) as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        host = connect()
+        assert host.run("echo $LC_ALL; echo reason >&2").stderr == "reason\n"
+        assert host.read({f"{tmp_path}/log": 0}) == {f"{tmp_path}/log": b"step 1\n"}
+
+
 def test_only_new_bytes_are_read(host: Any, tmp_path: Path) -> None:
     data = os.urandom(100_000) + b"llmb-\n\0\r\n0 5\n"
     logs = {f"{tmp_path}/{name}": offset for name, offset in zip(NASTY, (0, 1, 99_999, 5, 6, 7, 8, 9), strict=True)}

@@ -27,9 +27,10 @@ rename_all() {
 read_files() {
   local limit=$1 number=0 size path new offsets=() paths=()
   shift
+  export LC_ALL=C # set for one command only, bash would warn of an invalid locale afterwards
   while (($#)); do offsets+=("$1") paths+=("$2"); shift 2; done
   printf '%s\0' "${paths[@]}" |
-    LC_ALL=C xargs -0 stat -L --printf='%s\0%n\0' -- 2> >(grep -v 'No such file or directory$' >&2) |
+    xargs -0 stat -L --printf='%s\0%n\0' -- 2> >(grep -v 'No such file or directory$' >&2) |
     while IFS= read -r -d '' size && IFS= read -r -d '' path; do
       while [ "${paths[number]}" != "$path" ]; do ((number += 1)); done
       new=$((size - offsets[number] < limit ? size - offsets[number] : limit))
@@ -41,7 +42,7 @@ read_files() {
 copy_parts() {
   local number offset count path
   if command -v perl >/dev/null; then # one process for all files
-    LC_ALL=C perl -0 -e '
+    perl -0 -e '
       chomp(my @parts = <STDIN>);
       while (my ($number, $offset, $count, $path) = splice @parts, 0, 4) {
         print "$number $count\n";

@@ -62,7 +62,8 @@ class SshShell:
         """
         mark = _mark()
         text = f"{{\n{script}\n}}\n".encode()
-        body = f'eval "$(head -c {len(text)})"; exit $?\n'.encode() + text + data  # bash would read it byte by byte
+        # bash would read the text byte by byte; ssh_shell.sh keeps standard error on descriptor 3
+        body = f'exec 2>&3 3>&-; eval "$(head -c {len(text)})"; exit $?\n'.encode() + text + data
         head = f"{mark} {len(body)} {int(timeout_s) + GRACE_S}\n".encode()
         self._idle = False
         with ConnectionWatchdog(self._transport, timeout_s) as watchdog:

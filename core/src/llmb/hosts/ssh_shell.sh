@@ -12,7 +12,7 @@ print_end() {
 print_end "$1" 0 # end of the output of the profiles
 while read -r mark bytes limit_s; do
   head -c "$bytes" | {
-    timeout -k 5 "$limit_s" bash -s
+    timeout -k 5 "$limit_s" bash -s 3>&2 2>/dev/null # bash warns first if the host lacks the locale of the profile
     status=$?
     cat >/dev/null # input that the command did not read
     exit "$status"
