@@ -61,6 +61,7 @@ def test_an_invalid_file_is_reported_once_for_all_runs(toy: Any) -> None:
         (["no-such-program-here"], "the notify command did not run: [Errno 2] No such file"),
         (["bash", "-c", "exit 3"], "the notify command of "),
         ("mail me", "notify.command: invalid value; expected a list of words"),
+        (["no\0program"], "notify.command: invalid value; expected a list of words"),
     ],
 )
 def test_a_failing_command_is_a_note_and_does_not_affect_the_run(toy: Any, command: object, note: str) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from llmb.paths import config_folder
-from llmb.records.result import RunResult
+from llmb.records.record import RunRecord
+from llmb.records.result import read_result
 from llmb.values.errors import Fault, SpecError
 from llmb.values.toml_files import read_optional_toml
 
@@ -25,8 +26,8 @@ class Notifier:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._command: list[str] | None = None  # not read yet
 
-    def notify(self, result: RunResult) -> Iterator[str]:
-        """Start the command with the result as JSON on its standard input. Yield a note if that fails."""
+    def notify(self, record: RunRecord) -> Iterator[str]:
+        """Start the command with the run's result as JSON on its standard input. Yield a note if that fails."""
         try:
             if self._command is None:
                 self._command = []  # an invalid file is reported once
@@ -34,9 +35,9 @@ class Notifier:
             if not self._command:
                 return
             with tempfile.TemporaryFile() as document:  # a pipe would block if the command does not read it
-                document.write(f"{json.dumps(result.as_dict())}\n".encode())
+                document.write(f"{json.dumps(read_result(record).as_dict())}\n".encode())
                 document.seek(0)
-                self._running[result.run_id] = subprocess.Popen(
+                self._running[record.run_id] = subprocess.Popen(
                     self._command,
                     stdin=document,
                     stdout=subprocess.DEVNULL,
@@ -62,7 +63,9 @@ def read_command(file: Path) -> list[str]:
     """Return the words of the command, none if the file does not set one. Raise SpecError."""
     table = read_optional_toml(file).get("notify", {})
     command = table.get("command", []) if isinstance(table, dict) else None
-    if not isinstance(command, list) or not all(isinstance(word, str) and word for word in command):
+    if not isinstance(command, list) or not all(
+        isinstance(word, str) and word and "\0" not in word for word in command
+    ):
         expected = 'a list of words such as ["notify-send", "llmb"]'
         raise SpecError(Fault(message="invalid value", file=str(file), key="notify.command", expected=expected))
     return command

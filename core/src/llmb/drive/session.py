@@ -142,12 +142,9 @@ class Session:
         """Yield the events, and start the user's command for each run that ends in this process."""
         for event in events:
             is_end = isinstance(event, Ended) and event.run_id in loop.units.ended_here
-            notes = [*self._notifier.notify(self._result(event.run_id))] if is_end else []
+            notes = [*self._notifier.notify(loop.runner.runs[event.run_id].record)] if is_end else []
             yield event
             yield from (stamp(Note(run_id=event.run_id, text=text)) for text in notes)
-
-    def _result(self, run_id: str) -> RunResult:
-        return next(read_result(record) for record in self._records if record.run_id == run_id)
 
     def _drive(self, until: Until) -> Generator[Event | float, None, list[Exception]]:
         """Tick each loop at its own pace. Return the errors that ended a loop."""
