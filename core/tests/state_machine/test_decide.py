@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 from attrs import evolve, frozen
 
-from llmb.state_machine.decide import decide, needs_poll, next_effect
+from llmb.state_machine.decide import MAX_RETRIES, RETRYABLE, decide, needs_poll, next_effect
 from llmb.state_machine.events import (
     AttemptStarted,
     CancelSent,
@@ -27,15 +27,13 @@ from llmb.state_machine.observations import (
     Checked,
     DependenciesSeen,
     Observation,
+    OutOfSpace,
     ReferencesDropped,
-    Rejected,
-    Submitted,
     TaskFinalized,
     Unneeded,
 )
-from llmb.state_machine.retries import MAX_RETRIES, RETRYABLE
 from llmb.state_machine.states import NOT_SUBMITTED, Stage, State, Unit, apply, apply_cancel_request, replay
-from llmb.values.job_status import JobState, JobStatus
+from llmb.values.job_status import JobHandle, JobState, JobStatus
 
 RUN = Unit(id="a", kind="run", depends_on=("image", "data"))
 ALONE = Unit(id="b", kind="run")
@@ -75,16 +73,23 @@ def decided(unit: Unit, state: State, seen: Observation) -> list[Event]:
     return list(decide(unit, state, seen))
 
 
+def submitted(job_id: str) -> JobHandle:
+    return JobHandle(id="a", directory="/a", job_id=job_id)
+
+
+REFUSED = JobHandle(id="a", directory="/a", refused="no")
+
+
 def tasks(**states: State) -> DependenciesSeen:
     return DependenciesSeen({"image": State(), "data": State()} | states)
 
 
 SUBMITTING = advance(ALONE, State(), NO_TASKS)
-QUEUED = advance(ALONE, SUBMITTING, Submitted("7"))
+QUEUED = advance(ALONE, SUBMITTING, submitted("7"))
 RUNNING = advance(ALONE, QUEUED, status("running", job_id="7"))
 ENDING = advance(ALONE, RUNNING, DONE)
 TASK_SUBMITTING = advance(TASK, State(), Checked(complete=False))
-TASK_RUNNING = advance(TASK, TASK_SUBMITTING, Submitted("3"), status("running", job_id="3"))
+TASK_RUNNING = advance(TASK, TASK_SUBMITTING, submitted("3"), status("running", job_id="3"))
 
 
 # tasks that are created at the same time
@@ -132,7 +137,7 @@ def test_a_run_goes_through_its_stages() -> None:
         (tasks(), [Preparing], "preparing"),
         (tasks(image=TASK_DONE), [Preparing], "preparing"),
         (tasks(image=TASK_DONE, data=TASK_DONE), [Submitting], "submitting"),
-        (Submitted("7"), [Queued], "queued"),
+        (submitted("7"), [Queued], "queued"),
         (status("pending", job_id="7", reason="Priority"), [], "queued"),
         (status("running", job_id="7"), [Running], "running"),
         (status("ended", job_id="7", cause="completed"), [JobEnded], "ending"),
@@ -173,7 +178,9 @@ def test_a_run_ends_with_the_task_that_it_needs() -> None:
 
 
 def test_a_rejected_run_ends_with_the_reason() -> None:
-    [event] = decided(ALONE, SUBMITTING, Rejected(reason="no FP8 after noon", remedy="come back"))
+    [event] = decided(
+        ALONE, SUBMITTING, JobHandle(id="b", directory="/b", refused="no FP8 after noon", remedy="come back")
+    )
     expected = status("ended", cause="refused", reason="no FP8 after noon", remedy="come back")
     assert event == JobEnded(run_id="b", status=expected)
     state = apply(SUBMITTING, event)
@@ -308,21 +315,21 @@ def test_a_task_whose_job_was_killed_by_something_else_is_retried(cause: Any) ->
     for retry in range(MAX_RETRIES):
         state = advance(TASK, state, killed, TaskFinalized(complete=False, reason="node n1 failed"))
         assert (state.stage, state.retries, state.job_id) == ("submitting", retry + 1, None)
-        state = advance(TASK, state, Submitted("4"))
+        state = advance(TASK, state, submitted("4"))
     state = advance(TASK, state, killed, TaskFinalized(complete=False, reason="node n1 failed"))
     assert state.ending
     assert (state.ending.state, state.ending.cause) == ("failed", "failed")
 
 
-@pytest.mark.parametrize("rejected", [Rejected(reason="no"), Rejected(reason="no", cause="failed")])
-def test_a_rejected_task_fails_its_runs_with_the_same_cause(rejected: Rejected) -> None:
+@pytest.mark.parametrize(("rejected", "cause"), [(REFUSED, "refused"), (OutOfSpace(reason="no"), "failed")])
+def test_a_rejected_task_fails_its_runs_with_the_same_cause(rejected: Observation, cause: str) -> None:
     state = advance(TASK, TASK_SUBMITTING, rejected)
     assert state.ending
-    assert state.ending.cause == rejected.cause
+    assert state.ending.cause == cause
     assert state.ending.reason == "image import could not be created: no"
     run = advance(RUN, State(), tasks(image=state))
     assert run.job_status
-    assert run.job_status.cause == rejected.cause
+    assert run.job_status.cause == cause
 
 
 @pytest.mark.parametrize("before", [State(), TASK_SUBMITTING, TASK_RUNNING, advance(TASK, TASK_RUNNING, DONE)])
@@ -341,8 +348,8 @@ OF_RUNS: tuple[Observation, ...] = (
     tasks(),
     tasks(image=TASK_DONE, data=TASK_DONE),
     tasks(image=TASK_FAILED),
-    Submitted("7"),
-    Rejected(reason="no"),
+    submitted("7"),
+    REFUSED,
     *STATUSES,
     status("running", job_id="8", attempt=1),
     NEVER,
@@ -354,8 +361,9 @@ OF_RUNS: tuple[Observation, ...] = (
 OF_TASKS: tuple[Observation, ...] = (
     Checked(complete=True),
     Checked(complete=False),
-    Submitted("7"),
-    Rejected(reason="no"),
+    submitted("7"),
+    REFUSED,
+    OutOfSpace(reason="no"),
     *STATUSES,
     NEVER,
     Unneeded(),
@@ -431,7 +439,7 @@ def test_replaying_the_events_gives_the_state(act: Callable[[list[Event]], list[
     story: list[Observation] = [
         tasks(image=TASK_DONE),
         tasks(image=TASK_DONE, data=TASK_DONE),
-        Submitted("7"),
+        submitted("7"),
         status("running", job_id="7"),
         status("pending", job_id="7", attempt=1, reason="requeued"),
         status("running", job_id="7", attempt=1),

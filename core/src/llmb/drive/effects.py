@@ -14,7 +14,7 @@ from llmb.drive.fill_remedy import describe_rejection
 from llmb.drive.finalize_runs import RunFinalizer
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
 from llmb.drive.target_group import TargetGroup
-from llmb.drive.task_effects import TaskEffects, submission, task_unit
+from llmb.drive.task_effects import TaskEffects, task_unit
 from llmb.drive.task_jobs import poll_jobs, task_handle
 from llmb.plugins.registry import PluginRegistry
 from llmb.state_machine.observations import (
@@ -153,7 +153,7 @@ class EffectRunner:
             if handle.refused:
                 run = self.runs[unit.id]
                 self.notes.append(f"{unit.id}: {describe_rejection(handle, run.plan, run.record)}")
-            yield unit, submission(handle)
+            yield unit, handle
 
     def finalize(self, units: UnitStates, states: Mapping[str, State]) -> Iterator[UnitObservation]:
         """Complete what remains after a job: cancel jobs that never start, read logs to their end, remove secrets.

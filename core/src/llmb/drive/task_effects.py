@@ -9,8 +9,8 @@ from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_sec
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_jobs import (
     cancel_tasks,
-    describe_task_failure,
     find_complete_tasks,
+    find_task_failure,
     poll_tasks,
     reject_without_space,
 )
@@ -19,9 +19,7 @@ from llmb.hosts.detached import submit_detached
 from llmb.state_machine.events import Ended
 from llmb.state_machine.observations import (
     Checked,
-    Rejected,
     SecretsMissing,
-    Submitted,
     TaskFinalized,
     UnitObservation,
 )
@@ -72,7 +70,7 @@ class TaskEffects:
             if group := [plan for plan in plans if plan.on == where]:
                 handles = self._submit(where, group)
                 self._secrets.remove(plan.script for plan in group if handles[plan.key].refused)
-                yield from ((by_key[plan.key], submission(handles[plan.key])) for plan in group)
+                yield from ((by_key[plan.key], handles[plan.key]) for plan in group)
 
     def _submit(self, where: str, plans: Sequence[TaskPlan]) -> Mapping[str, JobHandle]:
         scripts = [plan.script for plan in plans]
@@ -110,9 +108,8 @@ class TaskEffects:
             if unit.id in complete:
                 yield unit, TaskFinalized(complete=True)
                 continue
-            failure = describe_task_failure(self.plans[unit.id], state.job_status, self._group.host)
-            self.logs[unit.id] = failure.log_end
-            yield unit, TaskFinalized(complete=False, reason=failure.reason, remedy=failure.remedy)
+            failure, self.logs[unit.id] = find_task_failure(self.plans[unit.id], state.job_status, self._group.host)
+            yield unit, failure
 
     # The runs that wait for tasks
 
@@ -175,8 +172,3 @@ def _describe_decision(waiting: Sequence[str]) -> str:
     if not waiting:
         return "is cancelled too: no other run waits for it"
     return f"continues for {', '.join(first_runs(waiting))}; `llmb cancel` of these runs also cancels it"
-
-
-def submission(handle: JobHandle) -> Submitted | Rejected:
-    """Return what a scheduler's handle means."""
-    return Rejected(reason=handle.refused, remedy=handle.remedy) if handle.refused else Submitted(handle.job_id)

@@ -6,8 +6,6 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import attrs
-
 from llmb.drive.secrets import missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.hosts.detached import cancel_detached, poll_detached
@@ -16,7 +14,7 @@ from llmb.hosts.local_host import LocalHost
 from llmb.logs.signature_files import preparation_failure
 from llmb.planning import RunPlan
 from llmb.records.mask_secrets import SecretMask, known_secrets
-from llmb.state_machine.observations import Rejected
+from llmb.state_machine.observations import OutOfSpace, TaskFinalized
 from llmb.state_machine.states import RunsOn
 from llmb.task_plans import TaskPlan
 from llmb.values.error_text import hide_passwords
@@ -70,7 +68,7 @@ def tasks_without_secrets(tasks: Iterable[TaskPlan], group: TargetGroup) -> list
     return [task for task in lacking if task.key not in complete]
 
 
-def reject_without_space(tasks: Sequence[TaskPlan], group: TargetGroup) -> Iterator[tuple[TaskPlan, Rejected]]:
+def reject_without_space(tasks: Sequence[TaskPlan], group: TargetGroup) -> Iterator[tuple[TaskPlan, OutOfSpace]]:
     """Yield the tasks whose output does not fit on the target beside that of the tasks before. Raise TargetError."""
     if not any(task.task.space_gb for task in tasks):
         return
@@ -80,8 +78,7 @@ def reject_without_space(tasks: Sequence[TaskPlan], group: TargetGroup) -> Itera
         if needed > left:
             taken = "" if left == free else f", of which tasks that run now take {free - left:.1f} GB"
             reason = f"it needs {needed:g} GB in {group.workdir}, but only {free:.1f} GB are free{taken}"
-            remedy = free_space_remedy(group.workdir)
-            yield task, Rejected(reason=reason, remedy=remedy, cause="failed")
+            yield task, OutOfSpace(reason=reason, remedy=free_space_remedy(group.workdir))
         else:
             left -= needed
 
@@ -110,17 +107,8 @@ def cancel_tasks(tasks: Iterable[TaskPlan], group: TargetGroup) -> None:
         group.scheduler.cancel(tickets=on_scheduler, host=group.host)
 
 
-@attrs.frozen
-class TaskFailure:
-    """Reason for which a task failed, in one line, with its remedy and the end of the log of its last phase."""
-
-    reason: str
-    remedy: str
-    log_end: str
-
-
-def describe_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> TaskFailure:
-    """Return why a task failed. Secrets are masked. Raise TargetError."""
+def find_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> tuple[TaskFinalized, str]:
+    """Return why a task failed, and the end of the log of its last phase. Secrets are masked. Raise TargetError."""
     attempt = str(status.attempt)
     phases = [[path.replace("{attempt}", attempt) for path in paths] for paths in plan.script.logs.values()]
     find = "\n".join(f"newest {shlex.join(paths)}" for paths in phases)
@@ -135,7 +123,8 @@ def describe_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> Task
     from_scheduler = status.reason if plan.on == "scheduler" and status.reason != last else ""
     reason = ": ".join(each for each in (from_scheduler, known.cause if known else "", last) if each)
     reason = f"{reason or status.reason or f'exit code {status.exit_code}'} (log: {log or phases[0][0]})"
-    return TaskFailure(reason, status.remedy or (known.remedy if known else ""), end)
+    remedy = status.remedy or (known.remedy if known else "")
+    return TaskFinalized(complete=False, reason=reason, remedy=remedy), end
 
 
 def task_handle(task: TaskPlan) -> JobHandle:

@@ -30,19 +30,23 @@ from llmb.state_machine.observations import (
     DependenciesSeen,
     NotSubmitted,
     Observation,
+    OutOfSpace,
     ReferencesDropped,
-    Rejected,
-    Submitted,
     TaskFinalized,
     Unneeded,
 )
-from llmb.state_machine.retries import may_retry
 from llmb.state_machine.states import IN_FLIGHT, NOT_SUBMITTED, State, Unit, apply
-from llmb.values.job_status import JobStatus
+from llmb.values.job_status import JobHandle, JobStatus
 
 Effect = Literal["cancel", "drop_references", "finalize", "check", "submit"]
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 """All effects, in the order in which one tick performs them."""
+
+MAX_RETRIES = 2
+"""How often a task is submitted again after its job was killed by something else."""
+
+RETRYABLE = frozenset({"lost", "preempted", "node failure", "cancelled"})
+"""Causes of a job's end for which the task itself is not to blame."""
 
 
 def next_effect(unit: Unit, state: State) -> Effect | None:
@@ -86,10 +90,10 @@ def _decide_run(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
             yield from _wait_for_tasks(unit, state, seen)
         case ReferencesDropped() if state.stage in NOT_SUBMITTED:
             yield JobEnded(run_id=unit.id, status=JobStatus(state="ended", cause="cancelled"))
-        case Submitted() if state.stage == "submitting":
+        case JobHandle(refused="") if state.stage == "submitting":
             yield Queued(run_id=unit.id, job_id=seen.job_id)
-        case Rejected() if state.stage == "submitting":
-            yield JobEnded(run_id=unit.id, status=_rejection(seen))
+        case JobHandle() if state.stage == "submitting":
+            yield JobEnded(run_id=unit.id, status=_refusal(seen))
         case NotSubmitted() if state.stage in NOT_SUBMITTED or state.stage == "submitting":
             yield JobEnded(run_id=unit.id, status=JobStatus(state="ended", cause="refused", reason=seen.reason))
         case CancelDone() if next_effect(unit, state) == "cancel":
@@ -102,10 +106,13 @@ def _decide_task(unit: Unit, state: State, seen: Observation) -> Iterator[Event]
     match seen:
         case Checked() if state.stage == "planned":
             yield Ended(run_id=unit.id, state="completed") if seen.complete else Submitting(run_id=unit.id)
-        case Submitted() if state.stage == "submitting":
+        case JobHandle(refused="") if state.stage == "submitting":
             yield Queued(run_id=unit.id, job_id=seen.job_id)
-        case Rejected() if state.stage == "submitting":
-            yield _fail_task(unit, _rejection(seen))
+        case JobHandle() if state.stage == "submitting":
+            yield _fail_task(unit, _refusal(seen))
+        case OutOfSpace() if state.stage == "submitting":
+            status = JobStatus(state="ended", cause="failed", reason=seen.reason, remedy=seen.remedy)
+            yield _fail_task(unit, status)
         case TaskFinalized() if state.stage == "ending" and state.job_status:
             yield _end_task(unit, state, state.job_status, seen)
         case Unneeded() if state.stage != "ended":
@@ -174,13 +181,13 @@ def _end_task(unit: Unit, state: State, status: JobStatus, seen: TaskFinalized) 
     """Decide how a task ended. Only its check counts, not the exit code of its job."""
     if seen.complete:
         return Ended(run_id=unit.id, state="completed")
-    if may_retry(status, state):
+    if status.cause in RETRYABLE and state.retries < MAX_RETRIES:
         return Submitting(run_id=unit.id)
     return _fail_task(unit, evolve(status, cause="failed", reason=seen.reason, remedy=seen.remedy))
 
 
-def _rejection(seen: Rejected) -> JobStatus:
-    return JobStatus(state="ended", cause=seen.cause, reason=seen.reason, remedy=seen.remedy)
+def _refusal(handle: JobHandle) -> JobStatus:
+    return JobStatus(state="ended", cause="refused", reason=handle.refused, remedy=handle.remedy)
 
 
 def _fail_task(unit: Unit, status: JobStatus) -> Ended:

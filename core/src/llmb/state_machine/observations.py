@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 import attrs
 
 from llmb.state_machine.events import Ended
 from llmb.state_machine.states import State, Unit
-from llmb.values.job_status import JobStatus
+from llmb.values.job_status import JobHandle, JobStatus
 
 
 @attrs.frozen
@@ -31,20 +30,12 @@ class Checked:
     complete: bool
 
 
-@attrs.frozen
-class Submitted:
-    """The scheduler has the job."""
-
-    job_id: str | None = None
-
-
 @attrs.frozen(kw_only=True)
-class Rejected:
-    """The scheduler rejected the job, or the target has no room for a task's output."""
+class OutOfSpace:
+    """The target has no room for a task's output, so the task was not submitted."""
 
     reason: str
     remedy: str = ""
-    cause: Literal["refused", "failed"] = "refused"
 
 
 @attrs.frozen
@@ -80,12 +71,13 @@ class TaskFinalized:
     remedy: str = ""
 
 
-# A run whose logs are copied, secrets removed and result written is observed as its last event, `Ended`.
+# A submission is observed as its `JobHandle`. A run whose logs are copied, secrets removed and result written is
+# observed as its last event, `Ended`.
 Observation = (
     DependenciesSeen
     | Checked
-    | Submitted
-    | Rejected
+    | JobHandle
+    | OutOfSpace
     | NotSubmitted
     | JobStatus
     | CancelDone
