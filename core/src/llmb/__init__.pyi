@@ -93,7 +93,7 @@ from .records.records_index import find_runs as find_runs
 from .records.records_index import list_runs as list_runs
 from .records.result import RunResult as RunResult
 from .records.result import find_run as find_run
-from .records.steps_file import read_steps_text as read_steps_text
+from .records.result import read_steps_text as read_steps_text
 from .reports.bundle import bundle as bundle
 from .reports.junit_xml import junit_xml as junit_xml
 from .reports.prometheus import prometheus_text as prometheus_text

@@ -1,17 +1,17 @@
 """Checks of the runs of a spec for ``llmb doctor``: whether they would start on their target."""
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from llmb.doctor_checks.secrets import check_secrets
-from llmb.doctor_checks.target import check_scheduler, one_line, opened_target, probe_target
-from llmb.doctor_checks.work_directory import check_disk_space
+from llmb.doctor_checks.target import check_disk_space, check_scheduler, one_line, opened_target, probe_target
 from llmb.drive.target_group import TargetGroup, group_key
 from llmb.drive.task_jobs import find_complete_tasks
 from llmb.hookspecs import DoctorCheck
 from llmb.planning import RunPlan, plan, plan_run
 from llmb.plugins.registry import PluginRegistry
+from llmb.task_plans import TaskPlan
 from llmb.values.error_text import counted
 from llmb.values.errors import LlmbError
 from llmb.values.job import Job
@@ -62,7 +62,7 @@ def _check_runs(plans: Sequence[RunPlan], group: TargetGroup, registry: PluginRe
         for check in _check_run(each, group, registry):
             yield attrs.evolve(check, name=f"{prefix}{check.name}")
     yield from check_disk_space(tasks.values(), complete, group)
-    yield from check_secrets(plans, missing)
+    yield from _check_secrets(plans, missing)
 
 
 def _check_run(planned: RunPlan, group: TargetGroup, registry: PluginRegistry) -> Iterator[DoctorCheck]:
@@ -77,3 +77,14 @@ def _check_run(planned: RunPlan, group: TargetGroup, registry: PluginRegistry) -
         yield DoctorCheck(
             name="run", ok=True, detail=f"{again.run.recipe}: {counted(again.job.nodes, f'{again.run.gpu_type} node')}"
         )
+
+
+def _check_secrets(plans: Iterable[RunPlan], missing: Iterable[TaskPlan]) -> Iterator[DoctorCheck]:
+    """Yield a check for each secret that the runs and the missing items need."""
+    scripts = [*(each.script for each in plans), *(task.script for task in missing)]
+    for name in sorted({name for script in scripts for name in script.secrets}):
+        if os.environ.get(name):
+            yield DoctorCheck(name=name, ok=True, detail="set in the environment of llmb")
+        else:
+            remedy = f"run `export {name}=...` before llmb"
+            yield DoctorCheck(name=name, ok=False, detail="not set in the environment of llmb", remedy=remedy)

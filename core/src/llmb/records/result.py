@@ -14,10 +14,9 @@ from llmb.analysis.metrics import Comparison, Metrics
 from llmb.analysis.slow_ranks import RankComparison
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.telemetry import Telemetry
-from llmb.logs.steps_csv import StepColumns
+from llmb.logs.steps_csv import StepColumns, read_steps_csv
 from llmb.records.find_records import find_record
-from llmb.records.record import RunRecord
-from llmb.records.steps_file import read_steps
+from llmb.records.record import RunRecord, read_file
 from llmb.state_machine.states import State
 from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, RecordError
@@ -33,6 +32,8 @@ RESULT_KEYS = (
     *("interval", "window", "steady_state", "attempts", "goodput", "wall_time", "telemetry", "rank_times"),
 )
 """Keys that only ``result.json`` has."""
+
+STEPS_FILE = "steps.csv"
 
 STEPS_KEY = "steps"
 """The key of ``steps_requested`` in JSON."""
@@ -98,7 +99,12 @@ class RunResult:
 
         Read from the record each time, and empty until the run has ended. Raise RecordError for a damaged file.
         """
-        return read_steps(Path(self.directory))
+        directory = Path(self.directory)
+        text = read_steps_text(directory)
+        try:
+            return read_steps_csv(text) if text else {}
+        except ValueError as error:
+            raise RecordError(f"{directory / STEPS_FILE} is damaged: {error}") from error
 
     def _repr_html_(self) -> str:
         """Return state, verdict, metrics and cause as a table, for a notebook."""
@@ -160,6 +166,15 @@ def _known_values(cls: type, table: Mapping[str, Any]) -> tuple[dict[str, Any], 
     names = (field.name for field in attrs.fields(cast("Any", cls)))
     known = {name: table[name] for name in names if table.get(name) is not None}
     return decode_fields(known, cls, "", required=False)
+
+
+def read_steps_text(directory: Path) -> str:
+    """Return the CSV of the steps in the record of a run, "" before there is a result. Raise RecordError."""
+    file = directory / STEPS_FILE
+    try:
+        return (read_file(file) or b"").decode()
+    except ValueError as error:
+        raise RecordError(f"{file} is damaged: {error}") from error
 
 
 @check_arguments
