@@ -2,7 +2,6 @@
 
 import base64
 import fnmatch
-import hmac
 import os
 import shlex
 from collections.abc import Iterable, Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 import attrs
-from paramiko import MissingHostKeyPolicy, PKey, SSHClient
+from paramiko import HostKeys, MissingHostKeyPolicy, PKey, SSHClient
 
 from llmb.values.errors import TargetError
 
@@ -29,8 +28,11 @@ class KnownKey:
 
 
 @attrs.frozen
-class KnownHost:
-    """The known keys of a host. ``name`` is the name in known_hosts: ``host``, or ``[host]:port``."""
+class KnownHost(MissingHostKeyPolicy):
+    """The known keys of a host, as the policy of a paramiko client that itself knows no keys.
+
+    ``name`` is the name in known_hosts: ``host``, or ``[host]:port``.
+    """
 
     name: str
     file: str
@@ -42,14 +44,10 @@ class KnownHost:
         host = config.get("hostkeyalias", host).lower()
         without_port = port == 22 or "hostkeyalias" in config
         name = host if without_port else f"[{host}]:{port}"
-        files = [
-            *_files(config, "userknownhostsfile", USER_FILES),
-            *_files(config, "globalknownhostsfile", MACHINE_FILES),
-        ]
+        files = _files(config, "userknownhostsfile", USER_FILES) + _files(config, "globalknownhostsfile", MACHINE_FILES)
         keys = tuple(_keys(files, name)) or tuple(_keys(files, host))
-        return cls(
-            name=name, file=str(files[0] if files else Path(os.path.expanduser(USER_FILES.split()[0]))), keys=keys
-        )
+        first = files[0] if files else Path(os.path.expanduser("~/.ssh/known_hosts"))
+        return cls(name=name, file=str(first), keys=keys)
 
     @property
     def key_types(self) -> list[str]:
@@ -57,7 +55,7 @@ class KnownHost:
         kinds = dict.fromkeys(each.key.get_name() for each in self.keys if not each.revoked)
         return [name for kind in kinds for name in ([*RSA_SIGNATURES] if kind == "ssh-rsa" else [kind])]
 
-    def verify(self, key: PKey) -> None:
+    def missing_host_key(self, client: SSHClient, hostname: str, key: PKey) -> None:
         """Raise TargetError if the key is unknown, changed or revoked, with the command that accepts the key."""
         presented = f"{key.get_name()} {key.fingerprint}"
         line = shlex.quote(f"{self.name} {key.get_name()} {key.get_base64()}")
@@ -79,17 +77,6 @@ class KnownHost:
             "which may be an attack; if the owner of the host confirms the new key, "
             f"accept it with `{forget} && {accept}`"
         )
-
-
-class VerifyHostKey(MissingHostKeyPolicy):
-    """Policy of a paramiko client that itself knows no keys: it verifies every host key with a `KnownHost`."""
-
-    def __init__(self, known: KnownHost) -> None:
-        self._known = known
-
-    def missing_host_key(self, client: SSHClient, hostname: str, key: PKey) -> None:
-        """Raise TargetError if the key is not accepted."""
-        self._known.verify(key)
 
 
 def _files(config: dict[str, str], key: str, default: str) -> list[Path]:
@@ -146,10 +133,8 @@ def _matches(names: str, name: str) -> bool:
 def _matches_hash(hashed: str, name: str) -> bool:
     """Check whether ``|1|SALT|HASH`` is the hash of a name. A malformed hash matches no name."""
     try:
-        _, version, salt, digest = hashed.split("|")
-        expected = hmac.digest(base64.b64decode(salt, validate=True), name.encode(), "sha1")
-        return version == "1" and hmac.compare_digest(expected, base64.b64decode(digest, validate=True))
-    except ValueError:
+        return HostKeys.hash_host(name, hashed) == hashed
+    except (ValueError, AssertionError):
         return False
 
 

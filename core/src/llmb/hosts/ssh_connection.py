@@ -13,7 +13,7 @@ import fabric
 from paramiko import ChannelException, SSHException, Transport
 from paramiko.ssh_exception import NoValidConnectionsError
 
-from llmb.hosts.known_hosts import KnownHost, VerifyHostKey
+from llmb.hosts.known_hosts import KnownHost
 from llmb.hosts.ssh_authentication import PublicKeys
 from llmb.hosts.ssh_config import read_ssh_config, seconds
 from llmb.values.error_text import invalid_value
@@ -63,7 +63,7 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             raise _NotConnectedError(
                 f"cannot connect to {self.original_host}: invalid setting for ssh: {error}"
             ) from error
-        self.client.set_missing_host_key_policy(VerifyHostKey(known))
+        self.client.set_missing_host_key_policy(known)
         self.connect_timeout: int = timeout_s
         keys = PublicKeys(self.ssh_config, self.user, self._login_address)  # type: ignore[abstract]  # get_sources: unused
         self.connect_kwargs = {
