@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from threading import Thread
-from typing import Generic, TypeVar
-
-T = TypeVar("T")
 
 DETACH_TIMEOUT_S = 5.0
 """How long Ctrl-C waits for a submission."""
 
 
-class Background(Generic[T]):
+class Background:
     """A call that starts immediately, in a thread if ``threaded``.
 
     The thread is a daemon, so that Ctrl-C does not wait for a scheduler that does not respond.
     """
 
-    def __init__(self, act: Callable[[], T], *, threaded: bool) -> None:
+    def __init__(self, act: Callable[[], None], *, threaded: bool) -> None:
         self._act = act
-        self._future: Future[T] = Future()
+        self._future: Future[None] = Future()
         if threaded:
             Thread(target=self._run, name="llmb-background", daemon=True).start()
         else:
@@ -31,12 +28,14 @@ class Background(Generic[T]):
         """Wait for the call to end, but not longer than a user waits after Ctrl-C. Raise nothing."""
         wait([self._future], timeout=DETACH_TIMEOUT_S)
 
-    def result(self) -> T:
-        """Wait for the call to end. Return what it returned, or raise what it raised."""
-        return self._future.result()
+    def result(self) -> None:
+        """Wait for the call to end. Raise what it raised."""
+        self._future.result()
 
     def _run(self) -> None:
         try:
-            self._future.set_result(self._act())
+            self._act()
         except BaseException as error:  # noqa: BLE001  # raised by result()
             self._future.set_exception(error)
+        else:
+            self._future.set_result(None)

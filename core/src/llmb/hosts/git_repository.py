@@ -4,6 +4,7 @@ import functools
 import shlex
 
 from llmb.files import resource_text
+from llmb.scripts.job_functions import assignments
 from llmb.values.environment import Repository
 from llmb.values.frozen import content_key
 from llmb.values.job import Task
@@ -19,12 +20,11 @@ def repository_task(repository: Repository, cache: str) -> Task:
     files one by one.
     """
     folder = repository.folder(cache)
-    settings = {"folder": folder, "url": repository.url, "commit": repository.commit}
-    lines = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
+    settings = assignments(folder=folder, url=repository.url, commit=repository.commit)
     return Task(
-        key=f"repository-{repository.name}-{content_key(*settings.values())}",
+        key=f"repository-{repository.name}-{content_key(folder, repository.url, repository.commit)}",
         kind="repository",
-        work="\n".join([*lines, resource_text("llmb.hosts", "git_repository.sh")]),
+        work=f"{settings}\n{resource_text('llmb.hosts', 'git_repository.sh')}",
         check="\n".join(
             [
                 f"cd {shlex.quote(folder)} &&",

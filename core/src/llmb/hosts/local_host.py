@@ -52,12 +52,18 @@ class LocalHost:
             raise TargetError("bash is not installed on this machine; llmb needs it to run jobs") from None
         except OSError as error:
             raise TargetError(f"cannot start bash on this machine: {error.strerror}") from error
-        with bash, _killed_on_error(bash.pid):
+        with bash:
             try:
                 out, err = bash.communicate(text.encode(), timeout_s)
-            except subprocess.TimeoutExpired:
-                raise UnknownOutcomeError(f"a command on this machine did not end within {timeout_s:g} s") from None
-        return CommandResult(exit_code=bash.returncode, stdout=_text(out), stderr=_text(err))
+            except BaseException as error:  # Ctrl-C included: no abandoned command keeps running
+                with suppress(ProcessLookupError):
+                    os.killpg(bash.pid, signal.SIGKILL)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise UnknownOutcomeError(f"a command on this machine did not end within {timeout_s:g} s") from None
+                raise
+        return CommandResult(
+            exit_code=bash.returncode, stdout=out.decode(errors="replace"), stderr=err.decode(errors="replace")
+        )
 
     def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
         """Write text files, each atomically, and create missing directories. Raise TargetError on failure."""
@@ -97,21 +103,6 @@ def _environment() -> dict[str, str]:
         return dict(os.environ)
     home = os.path.expanduser("~")  # unlike Path.home(), does not raise if the user has no home directory
     return {**os.environ, "HOME": home if os.path.isabs(home) else "/"}
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", errors="replace")
-
-
-@contextmanager
-def _killed_on_error(group: int) -> Iterator[None]:
-    """Kill a process group if the block raises, so that no abandoned command keeps running."""
-    try:
-        yield
-    except BaseException:  # Ctrl-C included
-        with suppress(ProcessLookupError):
-            os.killpg(group, signal.SIGKILL)
-        raise
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """A host reached over SSH, through one connection that is opened on demand and again after it is lost."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from llmb.hosts.command_log import log_command
 from llmb.hosts.file_transfer import parse_parts, read_command, read_limit, write_command
@@ -46,7 +46,8 @@ class SshHost:
         """
         log_command(self._host, script)
         output = self._run(f"{{\n{script}\n}} </dev/null", timeout_s)
-        return CommandResult(exit_code=output.exit_code, stdout=_text(output.stdout), stderr=_text(output.stderr))
+        stdout, stderr = output.stdout.decode(errors="replace"), output.stderr.decode(errors="replace")
+        return CommandResult(exit_code=output.exit_code, stdout=stdout, stderr=stderr)
 
     def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
         """Write text files in one command, each atomically. Raise TargetError if a file cannot be written."""
@@ -106,10 +107,6 @@ class SshHost:
             raise UnreachableError(f"cannot start bash on {self._host} for this user: {error}") from error
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", errors="replace")
-
-
 def _first_line(output: Output) -> str:
-    lines: Iterable[str] = _text(output.stderr or output.stdout).splitlines()
+    lines = (output.stderr or output.stdout).decode(errors="replace").splitlines()
     return next((line.strip() for line in lines if line.strip()), f"exit code {output.exit_code}")
