@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 
-import attrs
-
 from llmb.drive.activity import describe_probe, ignore_activity
 from llmb.drive.driven_run import keep_error
 from llmb.drive.open_session import driven_run, open_session, opened, with_facts
@@ -25,25 +23,6 @@ from llmb.values.errors import Fault, LlmbError, RecordError, collect_errors
 from llmb.values.workload import RunSpec
 
 
-@attrs.frozen
-class _Found:
-    """Records by run id: those named and those that filters select. ``failed`` has errors of other selected runs."""
-
-    named: dict[str, RunRecord] = attrs.field(factory=dict)
-    selected: dict[str, RunRecord] = attrs.field(factory=dict)
-    failed: dict[str, Exception] = attrs.field(factory=dict)
-
-    def select(self, run_ids: Iterable[str]) -> None:
-        """Open the records of these runs. An error of one does not stop the others."""
-        for run_id in run_ids:
-            with keep_error(run_id, self.failed):
-                self.selected[run_id] = open_record(run_id)
-
-    def records(self) -> list[RunRecord]:
-        """Return all records, first those that are named."""
-        return list((self.named | self.selected).values())
-
-
 @check_arguments
 def attach(wanted: Iterable[str] | None = None, *, report_activity: Callable[[str], object] | None = None) -> Session:
     """Return a session that drives recorded runs to their end; None means all unfinished runs.
@@ -54,11 +33,11 @@ def attach(wanted: Iterable[str] | None = None, *, report_activity: Callable[[st
     errors. ``report_activity`` is that of `start`.
     """
     report_activity = report_activity or ignore_activity
+    failed: dict[str, Exception] = {}
     if wanted is None:
-        failed: dict[str, Exception] = {}
         return _attach(_unfinished(failed), failed, None, report_activity)
-    found = _find_all(wanted)
-    return _attach(found.records(), found.failed, found.named, report_activity)
+    named, selected = _find_all(wanted, failed)
+    return _attach((named | selected).values(), failed, named, report_activity)
 
 
 @check_arguments
@@ -73,15 +52,16 @@ def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] | 
     wanted = list(wanted)
     for each in filter(is_filter, wanted):
         check_cancel_filter(each)
-    found = _find_all(wanted)
+    failed: dict[str, Exception] = {}
+    named, selected = _find_all(wanted, failed)
     cancelled: list[RunRecord] = []
-    for record in found.records():
-        with keep_error(record.run_id, found.failed):
+    for record in (named | selected).values():
+        with keep_error(record.run_id, failed):
             if not record.ended:
                 record.request_cancel()
             cancelled.append(record)
-    raised = {*found.named, *found.selected, *found.failed}
-    return _attach(cancelled, found.failed, raised, report_activity or ignore_activity)
+    raised = {*named, *selected, *failed}
+    return _attach(cancelled, failed, raised, report_activity or ignore_activity)
 
 
 def _unfinished(failed: dict[str, Exception]) -> list[RunRecord]:
@@ -102,20 +82,26 @@ def _creation_time(record: RunRecord) -> str:
         return ""
 
 
-def _find_all(wanted: Iterable[str]) -> _Found:
-    """Return the records that are named or selected. Raise RecordError with the errors of all names."""
-    found = _Found()
+def _find_all(wanted: Iterable[str], failed: dict[str, Exception]) -> tuple[dict[str, RunRecord], dict[str, RunRecord]]:
+    """Return the records that are named, and those that filters select, by run id.
+
+    Add errors of selected runs to ``failed``. Raise RecordError with the errors of all names.
+    """
+    named: dict[str, RunRecord] = {}
+    selected: dict[str, RunRecord] = {}
     faults: list[Fault] = []
     for each in wanted:
         with collect_errors(faults, RecordError):
             if is_filter(each):
-                found.select(select_unfinished(each))
+                for run_id in select_unfinished(each):
+                    with keep_error(run_id, failed):
+                        selected[run_id] = open_record(run_id)
             else:
                 record = find_record(each)
-                found.named[record.run_id] = record
+                named[record.run_id] = record
     if faults:
         raise RecordError(*dict.fromkeys(faults))
-    return found
+    return named, selected
 
 
 def _attach(
