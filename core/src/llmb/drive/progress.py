@@ -18,8 +18,7 @@ class ProgressReporter:
         self._runs = runs
         self._tasks = tasks
         self._reasons: dict[str, str] = {}  # by id of the run or task
-        self._advice: dict[str, str] = {}  # what to do about jobs that wait, by id of the run or task
-        self._advised: set[tuple[str, str]] = set()
+        self._advice: dict[str, bool] = {}  # what to do about jobs that wait, and whether it was reported
         self._shown: dict[str, tuple[str, str]] = {}  # state and detail of each run's last progress
 
     def note_reasons(self, polled: Iterable[UnitObservation]) -> None:
@@ -29,7 +28,7 @@ class ProgressReporter:
                 running_run = unit.kind == "run" and seen.state == "running"
                 self._reasons[unit.id] = "" if running_run else seen.reason
                 if seen.state == "pending" and seen.remedy and not seen.unsatisfiable:
-                    self._advice[unit.id] = f"{unit.name or unit.id} waits ({seen.reason}): {seen.remedy}"
+                    self._advice.setdefault(f"{unit.name or unit.id} waits ({seen.reason}): {seen.remedy}", False)
 
     def note_logs(self, run_id: str) -> None:
         """Report the run again, because its logs grew."""
@@ -40,17 +39,13 @@ class ProgressReporter:
 
         Also yield what the user can do about each job that waits, once.
         """
-        yield from (Note(text=text) for text in self._new_advice())
+        yield from (Note(text=text) for text, is_reported in self._advice.items() if not is_reported)
+        self._advice = dict.fromkeys(self._advice, True)
         for run_id, run in self._runs.items():
             state, detail = states[run_id].run_state, held_back.get(run_id) or self._detail(run_id, states[run_id])
             if self._shown.get(run_id) != (state, detail):
                 self._shown[run_id] = state, detail
                 yield run.logs.progress(state, detail)
-
-    def _new_advice(self) -> list[str]:
-        new = [each for each in self._advice.items() if each not in self._advised]
-        self._advised.update(new)
-        return [text for _, text in new]
 
     def report_copying(self, units: UnitStates) -> Iterator[Progress]:
         """Yield the progress of the runs whose logs are about to be read to their end, which may take long."""
