@@ -15,14 +15,16 @@ UNFINISHED = Condition("not ended", ())
 UNFINISHED_STATES = tuple(state for state in get_args(RunState) if state not in END_STATES)
 
 
-def select_distinct_runs(texts: str | Iterable[str]) -> list[RunResult]:
-    """Return the runs of one or several texts, each run once. The texts and the errors are those of `select_runs`."""
+def select_runs(texts: str | Iterable[str]) -> list[RunResult]:
+    """Return the runs of one or several texts, each run once. Raise RecordError.
+
+    A text has ids or unique prefixes joined by commas, or filters in braces.
+    """
     texts = [texts] if isinstance(texts, str) else texts
-    return list({run.run_id: run for text in texts for run in select_runs(text)}.values())
+    return list({run.run_id: run for text in texts for run in _select(text)}.values())
 
 
-def select_runs(text: str) -> list[RunResult]:
-    """Return the runs of ids or unique prefixes joined by commas, or of filters in braces. Raise RecordError."""
+def _select(text: str) -> list[RunResult]:
     if is_filter(text):
         found = find_runs([text]).results()
         if not found:
@@ -31,7 +33,7 @@ def select_runs(text: str) -> list[RunResult]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise RecordError("no run is named")
-    return list({run.run_id: run for run in map(find_run, names)}.values())
+    return list(map(find_run, names))
 
 
 def select_unfinished(text: str) -> list[str]:

@@ -21,7 +21,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord
 from llmb.records.result import read_result
-from llmb.records.select_runs import select_distinct_runs
+from llmb.records.select_runs import select_runs
 from llmb.reports.junit_xml import junit_xml
 from llmb.reports.redact import Redactor
 from llmb.reports.report import describe_runs
@@ -46,7 +46,7 @@ def bundle(runs: str | Iterable[str], *, redact: bool = False, key: Path | None 
     SSH key that signs the manifest. Equal records give equal bytes, except the signature. Raise RecordError for a run
     that does not exist, has not ended or has a damaged record, and LlmbError if the key does not sign.
     """
-    results = find_repeats(select_distinct_runs(runs))
+    results = find_repeats(select_runs(runs))
     if running := [result.run_id for result in results if not result.ended]:
         raise RecordError(f"{', '.join(running)} has not ended; bundle a run after its end")
     directories = {result.run_id: Path(result.directory) for result in results}

@@ -14,7 +14,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult
-from llmb.records.select_runs import select_distinct_runs
+from llmb.records.select_runs import select_runs
 from llmb.values.arguments import check_arguments
 from llmb.values.errors import LlmbError, RecordError
 from llmb.values.printable import printable_line
@@ -32,7 +32,7 @@ def report(runs: str | Iterable[str]) -> Report:
     Each of ``runs`` is a run id or unique prefix, several joined by commas, or filters of `llmb runs` in braces. Raise
     RecordError for a run that does not exist, and SpecError for an invalid filter.
     """
-    return describe_runs(find_repeats(select_distinct_runs(runs)))
+    return describe_runs(find_repeats(select_runs(runs)))
 
 
 def describe_runs(found: Sequence[RunResult]) -> Report:
