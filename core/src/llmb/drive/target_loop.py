@@ -10,7 +10,6 @@ from llmb.drive.background import Background
 from llmb.drive.effects import BATCH, FIRST_BATCH, EffectRunner
 from llmb.drive.poll_interval import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
 from llmb.drive.progress import ProgressReporter
-from llmb.drive.run_locks import RunLocks
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.transitions import Transitions
 from llmb.drive.unit_table import UnitTable
@@ -34,9 +33,8 @@ class TargetLoop:
         self.units = UnitTable(runner.runs, runner.tasks.plans)
         self.reading = False
         self._recorder = recorder
-        self._transitions = Transitions(runner, self.units)
         self._progress = ProgressReporter(runner.runs, self.units.tasks)
-        self._locks = RunLocks(runner, self.units, self._transitions, self._progress, recorder)
+        self._transitions = Transitions(runner, self.units, self._progress, recorder)
         self._submitting = self._may_have_submitted = False
         self._seen_last_step: set[str] = set()
         self._admission = Admission(runner, self.units)
@@ -50,7 +48,7 @@ class TargetLoop:
     @property
     def recording(self) -> bool:
         """True while records of the sweep are still being created."""
-        return self._locks.recording
+        return self._transitions.recording
 
     @property
     def poll_interval_s(self) -> tuple[float, float]:
@@ -126,7 +124,7 @@ class TargetLoop:
         If secrets cannot be removed from the target now, the end of these runs is left to a later process.
         """
         recorder.finish()
-        yield from self._locks.acquire()
+        yield from self._transitions.lock_runs()
         certain = [
             unit
             for unit, state in self.units.driven()
@@ -149,7 +147,7 @@ class TargetLoop:
         )
 
     def _advance(self) -> Iterator[Event]:
-        yield from self._locks.acquire()
+        yield from self._transitions.lock_runs()
         polled = list(self.runner.poll([each for each in self.units.going() if needs_poll(each[1])]))
         self._progress.note_reasons(polled)
         yield from self._transitions.record(polled)
@@ -231,7 +229,7 @@ class TargetLoop:
         submission = Background(submit, threaded=self._admission.more or self.recording)
         try:
             yield from self._transitions.record(answers)
-            yield from self._locks.lock_created()
+            yield from self._transitions.lock_created()
             yield from self._admit_ready_runs(BATCH)
             if self._recorder:
                 self._recorder.create_more(MORE_RECORDS)

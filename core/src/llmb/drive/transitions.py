@@ -1,19 +1,21 @@
-"""Recording what happens to runs and tasks: observations become events, which are recorded and then applied."""
+"""Changes of the states of runs and tasks: by what this process observes, and by what other processes recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from llmb.drive.driven_run import keep_error
+from llmb.drive.driven_run import DrivenRun, keep_error
 from llmb.drive.effects import EffectRunner
+from llmb.drive.progress import ProgressReporter
 from llmb.drive.secrets import missing_secrets_error
 from llmb.drive.unit_table import UnitTable
+from llmb.records.create_records import SweepRecorder
 from llmb.records.event_writer import EventWriter
 from llmb.records.record import stamp
 from llmb.state_machine.decide import decide
 from llmb.state_machine.events import Ended, Event, Skipped, Submitting
 from llmb.state_machine.observations import SecretsMissing, UnitObservation
-from llmb.state_machine.states import Unit, apply
+from llmb.state_machine.states import State, Unit, apply, apply_cancel_request
 from llmb.values.error_text import exception_text
 from llmb.values.errors import LlmbError
 
@@ -21,18 +23,66 @@ from llmb.values.errors import LlmbError
 class Transitions:
     """Changes the states of units. The events of runs are recorded and synced before they are applied.
 
-    ``changed`` is True once a state has changed.
+    This process drives a run from the moment at which it locks the run's record. ``changed`` is True once a state has
+    changed. ``recording`` is True while records of the sweep are still being created.
     """
 
-    def __init__(self, runner: EffectRunner, units: UnitTable) -> None:
+    def __init__(
+        self, runner: EffectRunner, units: UnitTable, progress: ProgressReporter, recorder: SweepRecorder | None
+    ) -> None:
         self.changed = False
+        self.recording = False
         self._runner = runner
         self._units = units
+        self._progress = progress
+        self._recorder = recorder
         self._writer = EventWriter({run_id: run.record for run_id, run in runner.runs.items()})
 
     def close(self) -> None:
         """End the threads that write events, before the records are unlocked."""
         self._writer.close()
+
+    def lock_runs(self) -> Iterator[Event]:
+        """Lock the runs that no process drives, and see requests to cancel."""
+        yield from self.lock_created()
+        for run_id in filter(self._units.is_left, self._runner.runs):
+            try:
+                requested = self._runner.runs[run_id].record.cancel_requested
+                self._units.states[run_id] = apply_cancel_request(self._units.states[run_id], requested)
+            except Exception as error:  # noqa: BLE001  # raised after the other runs are done
+                yield self.skip(run_id, error)
+
+    def lock_created(self) -> Iterator[Event]:
+        """Lock the runs that no process drives and that have a record, and read what other processes recorded."""
+        self.recording = False
+        for run_id in filter(self._units.is_left, self._runner.runs):
+            run = self._runner.runs[run_id]
+            try:
+                if run.record.locked:
+                    continue
+                if self._recorder and not self._recorder.is_created(run_id):
+                    self.recording = True
+                    continue
+                yield from self._catch_up(run_id, run)
+            except Exception as error:  # noqa: BLE001  # raised after the other runs are done
+                yield self.skip(run_id, error)
+        if self._recorder and not self.recording:
+            self._recorder.finish(wait_for_all=False)
+
+    def _catch_up(self, run_id: str, run: DrivenRun) -> Iterator[Event]:
+        """Lock the run if possible, and take over what another process recorded."""
+        locked = run.record.try_lock()
+        before, events = self._units.states[run_id], run.record.new_events()
+        for event in events:
+            self._units.states[run_id] = apply(self._units.states[run_id], event)
+            self._runner.not_submitted.discard(run_id)
+        state = self._units.states[run_id]
+        if state.attempt != run.logs.attempt or (locked and before.stage != "planned"):
+            run.logs.start_attempt(state.attempt)
+        elif run.logs.parse_copies():
+            self._progress.note_logs(run_id)
+        self.changed |= bool(events) and before != State()
+        yield from events
 
     def record(self, observed: Iterable[UnitObservation]) -> Iterator[Event]:
         """Decide what observations mean, record the events of runs together, and then apply them."""
