@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,15 @@ def test_this_machine_and_the_recipes_that_can_run_on_it(toy: Any, framework: st
     assert found["local: nemo_launcher recipes"]["ok"] is None
     assert f"/work will be created in {toy.home.parent}, " in found["local: work directory"]["detail"]
     assert not (toy.home / "work").exists()
+
+
+def test_the_command_that_lists_the_sizes_of_a_full_disk_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLMB_HOME", f"{tmp_path}/not yet/created")
+    monkeypatch.setattr("llmb.doctor_checks.this_machine.LEAST_FREE_GB", 1e9)
+    (tmp_path / "not yet").mkdir()
+    [check] = [each for each in llmb.doctor() if each.name == "records"]
+    assert not check.ok
+    assert subprocess.run(["bash", "-c", check.remedy.split("`")[1]], capture_output=True, check=True).stderr == b""
 
 
 def install_programs(folder: Path, **scripts: str) -> str:

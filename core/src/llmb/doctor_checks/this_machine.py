@@ -1,6 +1,7 @@
 """Checks of the machine on which llmb runs: its records, its plugins and the user's settings."""
 
 import os
+import shlex
 import shutil
 
 from llmb.drive.notify import read_command
@@ -24,23 +25,15 @@ def _check_records() -> DoctorCheck:
     """Check whether runs can be recorded."""
     folder = home_folder()
     if problem := records_problem():
-        return DoctorCheck(
-            name="records",
-            ok=False,
-            detail=problem,
-            remedy="name another folder: `export LLMB_HOME=/path/to/folder`",
-        )
+        remedy = "name another folder: `export LLMB_HOME=/path/to/folder`"
+        return DoctorCheck(name="records", ok=False, detail=problem, remedy=remedy)
     nearest = next(each for each in (folder, *folder.parents) if os.path.exists(each))
     free_gb = shutil.disk_usage(nearest).free / GB
+    sizes = f"`du -xh -d 1 {shlex.quote(str(nearest))} | sort -h`"
+    remedy = f"free at least {LEAST_FREE_GB:g} GB; {sizes} lists the sizes"
+    is_enough = free_gb >= LEAST_FREE_GB
     detail = f"{folder}, {free_gb:.0f} GB free"
-    if free_gb < LEAST_FREE_GB:
-        return DoctorCheck(
-            name="records",
-            ok=False,
-            detail=detail,
-            remedy=f"free at least {LEAST_FREE_GB:g} GB; `du -xh -d 1 {folder} | sort -h` lists the sizes",
-        )
-    return DoctorCheck(name="records", ok=True, detail=detail)
+    return DoctorCheck(name="records", ok=is_enough, detail=detail, remedy="" if is_enough else remedy)
 
 
 def _check_plugins(registry: PluginRegistry) -> list[DoctorCheck]:
