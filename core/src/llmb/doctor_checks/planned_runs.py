@@ -74,17 +74,18 @@ def _check_run(planned: RunPlan, group: TargetGroup, registry: PluginRegistry) -
     except LlmbError as error:
         yield DoctorCheck(name="run", ok=False, detail=one_line(error))
     else:
-        yield DoctorCheck(
-            name="run", ok=True, detail=f"{again.run.recipe}: {counted(again.job.nodes, f'{again.run.gpu_type} node')}"
-        )
+        nodes = counted(again.job.nodes, f"{again.run.gpu_type} node")
+        yield DoctorCheck(name="run", ok=True, detail=f"{again.run.recipe}: {nodes}")
 
 
 def _check_secrets(plans: Iterable[RunPlan], missing: Iterable[TaskPlan]) -> Iterator[DoctorCheck]:
     """Yield a check for each secret that the runs and the missing items need."""
     scripts = [*(each.script for each in plans), *(task.script for task in missing)]
     for name in sorted({name for script in scripts for name in script.secrets}):
+        detail = "set in the environment of llmb"
         if os.environ.get(name):
-            yield DoctorCheck(name=name, ok=True, detail="set in the environment of llmb")
+            yield DoctorCheck(name=name, ok=True, detail=detail)
         else:
-            remedy = f"run `export {name}=...` before llmb"
-            yield DoctorCheck(name=name, ok=False, detail="not set in the environment of llmb", remedy=remedy)
+            yield DoctorCheck(
+                name=name, ok=False, detail=f"not {detail}", remedy=f"run `export {name}=...` before llmb"
+            )

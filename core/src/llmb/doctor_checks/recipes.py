@@ -73,19 +73,17 @@ class RecipeChecks:
         """
         available: list[str] = []
         later: list[str] = []
-        groups: dict[str, list[str]] = {}
-        reasons: dict[str, list[str]] = {}
+        groups: dict[str, dict[str, str]] = {}  # by an obstacle without its numbers: the obstacle of each recipe
         for name in names:
             obstacle, images = self._try(f"{framework}/{name}")
             if not obstacle:
                 is_ready = self.ready if images else self.ready_without_images
                 (available if is_ready else later).append(name)
                 continue
-            groups.setdefault(_NUMBER.sub("0", obstacle), []).append(name)
-            reasons.setdefault(_NUMBER.sub("0", obstacle), []).append(obstacle)
+            groups.setdefault(_NUMBER.sub("0", obstacle), {})[name] = obstacle
         parts = [f"available: {', '.join(available) or 'none'}"] if available or not later else []
         parts += [f"available once the target is fixed: {', '.join(later)}"] if later else []
-        parts += [f"unavailable: {', '.join(group)} ({_merged(reasons[key])})" for key, group in groups.items()]
+        parts += [f"unavailable: {', '.join(group)} ({_merged([*group.values()])})" for group in groups.values()]
         return DoctorCheck(name=f"{framework} recipes", ok=True if available else None, detail="; ".join(parts))
 
     def _try(self, address: str) -> tuple[str, bool]:
