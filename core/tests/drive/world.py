@@ -15,10 +15,9 @@ import pytest
 from attrs import Factory, define, evolve, field
 
 from llmb.drive.background import Background
-from llmb.drive.driven_run import DrivenRun
+from llmb.drive.driven_run import DrivenRun, JobLimit
 from llmb.drive.effects import EffectRunner
 from llmb.drive.incidents import JobPast
-from llmb.drive.job_slots import JobLimit
 from llmb.drive.session import Session
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.target_loop import TargetLoop

@@ -1,17 +1,51 @@
-"""Admission: which runs of a target group may be submitted now, given their tasks and the jobs of other runs."""
+"""Admission: which runs of a target group may be submitted now, given their tasks and the jobs of other runs.
+
+At most ``target.max_jobs`` runs of a sweep have a job, whichever processes drive these runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from llmb.drive.driven_run import isolate
+import attrs
+
+from llmb.drive.driven_run import JobLimit, isolate
 from llmb.drive.effects import EffectRunner
-from llmb.drive.job_slots import Claim, JobSlots
 from llmb.drive.unit_table import UnitTable
+from llmb.records.lock_file import lock_file
+from llmb.records.record import RunRecord, runs_folder
 from llmb.state_machine.observations import Observation, UnitObservation
-from llmb.state_machine.states import NOT_SUBMITTED, Unit
+from llmb.state_machine.states import HAS_JOB, NOT_SUBMITTED, Unit
+from llmb.values.errors import RecordError
+
+
+@attrs.frozen
+class _Claim:
+    """Runs that may be submitted, runs without a free slot, each with the reason, and those that cannot be counted."""
+
+    admitted: set[str] = attrs.field(factory=set)
+    denied: dict[str, str] = attrs.field(factory=dict)
+    errors: dict[str, RecordError] = attrs.field(factory=dict)
+
+
+@attrs.define
+class _Slots:
+    """The free slots of a sweep while its file is locked, and the runs that take some of them."""
+
+    descriptor: int
+    free: int
+    taken: list[str] = attrs.field(factory=list)
+
+    def take(self, run_id: str) -> bool:
+        """Take a slot for the run. Return False if none is free."""
+        if self.free <= 0:
+            return False
+        self.free -= 1
+        self.taken.append(run_id)
+        return True
 
 
 class Admission:
@@ -26,7 +60,7 @@ class Admission:
         self.without_slot: dict[str, str] = {}
         self._runner = runner
         self._units = units
-        self._slots = JobSlots({run_id: run.job_limit for run_id, run in runner.runs.items() if run.job_limit})
+        self._ended: set[str] = set()  # runs of the sweeps, whose records are not read again
 
     @contextmanager
     def observe(self, most: int) -> Iterator[list[UnitObservation]]:
@@ -36,14 +70,85 @@ class Admission:
         """
         runs = [unit for unit, state in self._units.driven() if state.stage in NOT_SUBMITTED]
         ready = [unit.id for unit in runs if self._units.has_dependencies(unit)]
-        with self._slots.claim(ready, self._units.locked_states(), most) as claim:
-            later = set(ready) - claim.admitted - claim.denied - set(claim.errors)
+        with ExitStack() as locks:
+            claim = self._claim_slots(ready, most, locks)
+            later = set(ready) - claim.admitted - set(claim.denied) - set(claim.errors)
             self.more = bool(later)
-            self.without_slot = {run_id: self._slots.describe(run_id) for run_id in claim.denied}
+            self.without_slot = claim.denied
             yield [(unit, self._see(unit, claim)) for unit in runs if unit.id not in later]
 
-    def _see(self, unit: Unit, claim: Claim) -> Observation | Exception:
+    def _see(self, unit: Unit, claim: _Claim) -> Observation | Exception:
         if error := claim.errors.get(unit.id):
             return error
         may_submit = unit.id not in claim.denied
         return isolate(partial(self._runner.see_dependencies, unit, self._units.states, may_submit=may_submit))
+
+    def _claim_slots(self, ready: Sequence[str], most: int, locks: ExitStack) -> _Claim:
+        """Claim slots for at most ``most`` of these runs, and hold the locks of their sweeps. Others are left out."""
+        claim = _Claim()
+        opened: dict[JobLimit, _Slots | RecordError | None] = {}
+        for run_id in ready:
+            if len(claim.admitted) == most:
+                break
+            limit = self._runner.runs[run_id].job_limit
+            if limit and limit not in opened:
+                opened[limit] = self._open(limit, locks)
+            slots = opened[limit] if limit else None
+            if isinstance(slots, RecordError):
+                claim.errors[run_id] = slots
+            elif limit is None or (slots and slots.take(run_id)):
+                claim.admitted.add(run_id)
+            elif slots:
+                claim.denied[run_id] = f"waits for other runs (target.max_jobs = {limit.most})"
+        for limit, slots in opened.items():
+            if isinstance(slots, _Slots):
+                _write(limit, slots, claim)
+        return claim
+
+    def _open(self, limit: JobLimit, locks: ExitStack) -> _Slots | RecordError | None:
+        """Lock and return the slots of a sweep. Return None while another process holds the lock."""
+        try:
+            limit.file.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = lock_file(limit.file, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            if descriptor is None:
+                return None
+            locks.callback(os.close, descriptor)
+            holders = set(limit.file.read_text(encoding="utf-8", errors="replace").split("\n")) - {""}
+            return _Slots(descriptor, limit.most - sum(map(self._has_job, holders)))
+        except OSError as error:
+            return _slots_error(limit, error)
+        except RecordError as error:
+            return error
+
+    def _has_job(self, run_id: str) -> bool:
+        """Check whether a run of a sweep has a job. Raise RecordError."""
+        if run_id in self._ended:
+            return False
+        run = self._runner.runs.get(run_id)  # no other process changes a run that this process has locked
+        is_locked = run is not None and run.record.locked
+        state = self._units.states[run_id] if is_locked else RunRecord(runs_folder() / run_id).state()
+        if state.stage == "ended":
+            self._ended.add(run_id)
+        return state.stage in HAS_JOB
+
+
+def _write(limit: JobLimit, slots: _Slots, claim: _Claim) -> None:
+    """Append the runs that took a slot, and sync them. If that fails, the runs have an error and no slot.
+
+    Readers ignore blank lines and a torn line.
+    """
+    if not slots.taken:
+        return
+    lines = "".join(["\n", *(f"{run_id}\n" for run_id in slots.taken)]).encode()
+    try:
+        while lines:
+            lines = lines[os.write(slots.descriptor, lines) :]
+        os.fsync(slots.descriptor)
+    except OSError as error:
+        claim.admitted.difference_update(slots.taken)
+        claim.errors.update(dict.fromkeys(slots.taken, _slots_error(limit, error)))
+
+
+def _slots_error(limit: JobLimit, error: OSError) -> RecordError:
+    reason = error.strerror or str(error)
+    return RecordError(f"cannot count the jobs of the sweep in {limit.file}: {reason}; fix this, then `llmb attach`")

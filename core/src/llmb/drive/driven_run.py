@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import attrs
 
-from llmb.drive.job_slots import JobLimit
+from llmb.paths import home_folder
 from llmb.planning import RunPlan
 from llmb.records.record import RunRecord
 from llmb.records.run_logs import RunLogs
@@ -15,6 +16,19 @@ from llmb.state_machine.observations import Observation
 from llmb.state_machine.states import State, Unit
 from llmb.values.errors import TargetError
 from llmb.values.job_status import JobHandle
+
+
+@attrs.frozen
+class JobLimit:
+    """At most ``most`` runs of the sweep that begins with the run ``first_run`` may have a job."""
+
+    first_run: str
+    most: int
+
+    @property
+    def file(self) -> Path:
+        """The file with the ids of all runs of the sweep that have had a slot. Its lock guards all slots."""
+        return home_folder() / "sweeps" / self.first_run
 
 
 @attrs.define(eq=False)

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import attrs
 
-from llmb.drive.driven_run import DrivenRun
+from llmb.drive.driven_run import DrivenRun, JobLimit
 from llmb.drive.effects import EffectRunner
-from llmb.drive.job_slots import JobLimit
 from llmb.drive.session import Session
 from llmb.drive.target_group import TargetGroup, group_key
 from llmb.drive.target_loop import TargetLoop

@@ -38,10 +38,6 @@ class UnitTable:
         endings = [self.states[key].ending for key in unit.depends_on]
         return all(ending is not None and ending.state == "completed" for ending in endings)
 
-    def locked_states(self) -> dict[str, State]:
-        """Return the states of the runs that this process has locked. No other process changes these runs."""
-        return {run_id: self.states[run_id] for run_id, run in self._driven.items() if run.record.locked}
-
     def awaited(self) -> list[tuple[str, str]]:
         """Return the tasks that driven runs need now, as pairs of a task and a run. A cancelled run waits for none."""
         return [
