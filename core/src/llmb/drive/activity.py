@@ -1,7 +1,5 @@
 """Activities before runs are followed, so that a user always sees the reason of a pause."""
 
-from __future__ import annotations
-
 from collections.abc import Sized
 
 from llmb.drive.target_group import TargetGroup

@@ -3,8 +3,6 @@
 At most ``target.max_jobs`` runs of a sweep have a job, whichever processes drive these runs.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager

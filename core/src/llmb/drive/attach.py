@@ -1,7 +1,5 @@
 """Attaching to recorded runs, and cancelling them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable
 
 from llmb.drive.activity import describe_probe, ignore_activity

@@ -1,7 +1,5 @@
 """Attempts of a job, put together from what the scheduler, the job itself and llmb recorded."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 

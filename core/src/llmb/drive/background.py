@@ -1,7 +1,5 @@
 """A call in a thread of its own, while this process does something else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from threading import Thread

@@ -1,7 +1,5 @@
 """A run that a session drives, and the isolation of its errors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Remedies of a recorded run with its own names."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Finalizing the runs of a target whose jobs are over, each with the history of its job."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial

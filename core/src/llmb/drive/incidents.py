@@ -1,7 +1,5 @@
 """Incidents in the result of a run: attempts of its job, lost time, and what the GPUs did meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Work directories that disappeared, or in which nothing can be written: causes for which no framework is to blame."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The command of the user that runs when a run ends: ``[notify] command = [...]`` in ``config.toml``."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tempfile

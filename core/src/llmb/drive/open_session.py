@@ -1,7 +1,5 @@
 """The session of started or attached runs, and the runs as a session drives them."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The pauses between two polls of a target, and between two reads of the logs there."""
 
-from __future__ import annotations
-
 import attrs
 
 GROWTH = 1.5

@@ -1,7 +1,5 @@
 """Progress events: how far each run is, for the live view."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from llmb.drive.driven_run import DrivenRun

@@ -1,7 +1,5 @@
 """Secrets of jobs: taken from llmb's environment, and passed in a file that only its owner can read."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Iterable, Sequence

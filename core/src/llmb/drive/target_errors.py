@@ -1,7 +1,5 @@
 """Errors of a target, with the commands that resume or cancel the runs there."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """Targets that share a scheduler, a host and a work directory. One effect runner serves all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

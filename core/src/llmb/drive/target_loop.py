@@ -1,7 +1,5 @@
 """The loop of one target group: each tick observes, records events, and performs the effects that states call for."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Generator, Iterator
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Effects for the shared tasks of one target: checks, submission, their end, and the runs that wait for them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Shared tasks on a target: their checks, the space they need, their jobs, and the reason of a failure."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Changes of the states of runs and tasks: by what this process observes, and by what other processes recorded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from llmb.drive.driven_run import DrivenRun, keep_error

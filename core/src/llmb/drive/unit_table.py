@@ -1,7 +1,5 @@
 """The runs and tasks of a target group, with their states."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from llmb.drive.driven_run import DrivenRun, run_unit

@@ -3,8 +3,6 @@
 A run whose process was killed still waits, because another process may resume it. At worst a task continues for no run.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping
 

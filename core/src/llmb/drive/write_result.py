@@ -1,7 +1,5 @@
 """The result of a run whose job is over: its true state, metrics, verdict and cause of failure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

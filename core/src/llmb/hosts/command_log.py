@@ -1,7 +1,5 @@
 """A log of the commands that llmb runs on hosts, for ``llmb --verbose``."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 

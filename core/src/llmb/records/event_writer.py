@@ -1,7 +1,5 @@
 """Recording the events of many runs together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """Finding the records of runs by their ids."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 

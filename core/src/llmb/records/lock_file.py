@@ -1,7 +1,5 @@
 """Locks of files, which the kernel frees when their process ends."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from pathlib import Path

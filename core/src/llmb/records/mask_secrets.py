@@ -3,8 +3,6 @@
 The size of a copy is the offset up to which its log was read, so masking never changes the number of bytes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Provenance: the origin of a run, and the machines and the software on which its job ran, as the job reports them."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Mapping
 from datetime import UTC, datetime
 from typing import Any

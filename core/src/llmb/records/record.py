@@ -5,8 +5,6 @@ copies of the logs; the size of a copy is the offset up to which the log was rea
 result.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

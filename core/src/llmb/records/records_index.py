@@ -1,7 +1,5 @@
 """The list of recorded runs: files are the truth, and a database makes the list fast."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

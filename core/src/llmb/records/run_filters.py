@@ -1,7 +1,5 @@
 """Filters of recorded runs, such as ``image=*25.12*`` or ``since=7d``, as conditions on the columns of the index."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

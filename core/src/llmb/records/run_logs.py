@@ -1,7 +1,5 @@
 """The logs of one run: their copies in the record, and what the parsers find in them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial

@@ -1,7 +1,5 @@
 """The SQLite file that makes ``llmb runs`` fast: one row per run, which can be deleted at any time."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import zlib

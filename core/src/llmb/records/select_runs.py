@@ -1,7 +1,5 @@
 """Selecting recorded runs by ids, or by filters such as ``{image=*25.12* since=7d}``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import get_args
 

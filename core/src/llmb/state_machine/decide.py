@@ -5,8 +5,6 @@ do in a state. The effect depends on the state alone and not on the transition t
 killed between the two has nothing to remember: folding `apply` over the recorded events restores the state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal, get_args
 

@@ -1,7 +1,5 @@
 """Events: what happens to runs, as typed values, and their form in a record's ``events.jsonl``."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Observations of units: what the effects and the scheduler report."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import attrs

@@ -1,7 +1,5 @@
 """Units of work, their states, and how each event changes a state."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
