@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -103,42 +103,34 @@ def _modified_ns() -> int | None:
 def _select(database: RunsDatabase, conditions: Sequence[Condition], query: Mapping[str, Any]) -> RunListing:
     """Update the database where records changed, and select from it."""
     unended = database.unended()
-    _update(database, [name for name, stamp in unended.items() if _stamp(name) != stamp], gone=())
+    _update(database, [name for name, stamp in unended.items() if _stamp(name) != stamp])
     while True:
         total, found = database.select(conditions, **query)
         changed = [run_id for run_id, stamp, _ in found if run_id not in unended and _stamp(run_id) != stamp]
         if not changed:
             break
-        _update(database, changed, gone=())  # records that ended before, and were changed or damaged since
+        _update(database, changed)  # records that ended before, and were changed or damaged since
         unended = {}
     return RunListing(
         total=total, run_ids=tuple(run_id for run_id, _, _ in found), documents=tuple(text for _, _, text in found)
     )
 
 
-def _update(database: RunsDatabase, names: Iterable[str], gone: Iterable[str]) -> None:
-    names, gone = list(names), list(gone)
+def _update(database: RunsDatabase, names: Collection[str], gone: Collection[str] = ()) -> None:
+    records = [name for name in names if is_record(name)]
     if names or gone:
-        database.update(_read_rows(names), [*gone, *(name for name in names if not is_record(name))])
+        database.update(map(_read_row, records), {*gone, *names}.difference(records))
 
 
-def _read_rows(names: Iterable[str]) -> Iterator[Row]:
-    for name in names:
-        if not is_record(name):
-            continue
-        record = RunRecord(runs_folder() / name)
-        stamp = _stamp(name)  # before the files are read: a later change is seen
-        result = read_result(record)
-        spec: dict[str, Any] = {}
-        with suppress(RecordError):
-            spec = record.spec()
-        yield Row(
-            run_id=name,
-            stamp=stamp,
-            ended=result.ended,
-            columns=columns_of(result, spec),
-            result=json.dumps(result.as_dict()),
-        )
+def _read_row(name: str) -> Row:
+    record = RunRecord(runs_folder() / name)
+    stamp = _stamp(name)  # before the files are read: a later change is seen
+    result = read_result(record)
+    spec: dict[str, Any] = {}
+    with suppress(RecordError):
+        spec = record.spec()
+    document = json.dumps(result.as_dict())
+    return Row(run_id=name, stamp=stamp, ended=result.ended, columns=columns_of(result, spec), result=document)
 
 
 def _stamp(name: str) -> str:
