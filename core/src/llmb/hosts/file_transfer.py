@@ -4,7 +4,6 @@ The bash functions that these commands call are in file_transfer.sh.
 """
 
 import io
-import itertools
 import posixpath
 import secrets
 import shlex
@@ -32,7 +31,7 @@ def write_command(files: Mapping[str, str], mode: int) -> tuple[str, bytes]:
 
 def read_command(offsets: Mapping[str, int], limit: int) -> str:
     """Return a script that prints up to ``limit`` new bytes of each file, for `parse_parts`."""
-    words = itertools.chain.from_iterable((str(offset), path) for path, offset in offsets.items())
+    words = [word for path, offset in offsets.items() for word in (str(offset), path)]
     return _script("read_files", str(limit), *words)
 
 

@@ -48,6 +48,7 @@ class RunLogs:
         self, plan: RunPlan, record: RunRecord, framework: FrameworkHooks[Any], scheduler: SchedulerHooks[Any]
     ) -> None:
         self._plan = plan
+        self._measured = {phase.name: phase.measured for phase in plan.job.phases}
         self._sidecars = frozenset(sidecar.name for sidecar in plan.job.sidecars)
         self._record = record
         self._framework = framework
@@ -94,7 +95,7 @@ class RunLogs:
     @property
     def copies(self) -> list[Path]:
         """The copies of all logs except those of sidecars, the last phase first and the scheduler's own log last."""
-        order = {phase.name: number for number, phase in enumerate(self._plan.job.phases)}
+        order = {phase: number for number, phase in enumerate(self._measured)}
         files = [log for log in self.files if log.phase not in self._sidecars]
         latest_first = sorted(files, key=lambda log: -order.get(log.phase, -1))
         return [self._record.logs / log.copy for log in latest_first]
@@ -128,8 +129,7 @@ class RunLogs:
 
     def superseded_until(self) -> dict[Path, int]:
         """Return the offset in each measured log before which errors have no effect, because steps followed."""
-        measured = {phase.name for phase in self._plan.job.phases if phase.measured}
-        copies = [self._record.logs / log.copy for log in self.files if log.phase in measured]
+        copies = [self._record.logs / log.copy for log in self.files if self._measured.get(log.phase)]
         parse_log = partial(self._framework.parse_log, run=self._plan.run)
         with self._catch_parser_error():
             return {copy: find_last_steps(copy, parse_log) for copy in copies}
@@ -158,10 +158,9 @@ class RunLogs:
         self._parsed[log.copy] = self._parsed.get(log.copy, 0) + len(data)
         if log.phase in self._sidecars:
             return
-        measured = {phase.name: phase.measured for phase in self._plan.job.phases}
-        if log.phase in measured:
+        if log.phase in self._measured:
             self.phase = log.phase
-        if measured.get(log.phase):
+        if self._measured.get(log.phase):
             self._collect("framework", lambda parser: parser.feed(data, log.copy), log.copy)
         self._collect("scheduler", lambda parser: parser.feed(data, log.copy))
 
