@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from llmb.drive.secrets import SecretFiles
+from llmb.drive.task_jobs import TAIL_BYTES, find_task_failure
+from llmb.hosts.local_host import LocalHost
 from llmb.state_machine.events import Note
+from llmb.task_plans import TaskPlan
 from llmb.values.errors import TargetError
+from llmb.values.frozen import FrozenMap
 from llmb.values.host import CommandResult
-from llmb.values.job import Script
+from llmb.values.job import Script, Task
+from llmb.values.job_status import JobStatus
 
 from .fake_cluster import FakeHost, JobPlan
 from .fake_process import Disk, Process
@@ -70,3 +76,18 @@ def test_nothing_is_run_for_scripts_without_secrets() -> None:
     notes: list[str] = []
     SecretFiles(host, notes).remove([Script(id="a", directory="/work", text="")])
     assert notes == []
+
+
+def test_a_secret_cut_by_the_beginning_of_a_failed_task_s_log_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SITE_TOKEN", "very-secret-7d1f9c")
+    progress = "━" * 40 + "\n"  # each character has 3 bytes
+    rest = progress * (TAIL_BYTES // len(progress.encode()) - 1)
+    end = "7d1f9c\n".ljust(TAIL_BYTES - len(rest.encode()), "-") + rest
+    (tmp_path / "log").write_text(f"very-secret-{end}")
+    script = Script(id="t", directory=str(tmp_path), text="", logs=FrozenMap({"image": (f"{tmp_path}/log",)}))
+    plan = TaskPlan(task=Task(key="t", kind="image", work="", check=""), script=script, on="host")
+    failure, kept = find_task_failure(plan, JobStatus(state="ended", cause="failed", exit_code=1), LocalHost())
+    assert "━" in kept
+    assert "7d1f9c" not in kept + failure.reason

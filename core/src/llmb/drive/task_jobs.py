@@ -112,7 +112,7 @@ def find_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> tuple[Ta
     find = "\n".join(f"newest {shlex.join(paths)}" for paths in phases)
     result = host.run(f'{_NEWEST}{find}\necho "$log"\n[ -z "$log" ] || tail -c {TAIL_BYTES} -- "$log"')
     log, _, end = result.stdout.partition("\n")
-    if len(end) >= TAIL_BYTES:  # the first line may begin within a secret
+    if len(end.encode()) >= TAIL_BYTES:  # the first line may begin within a secret
         end = end.partition("\n")[2]
     mask = SecretMask(known_secrets(plan.script.secrets))
     end = mask.mask_text(hide_passwords(end))
