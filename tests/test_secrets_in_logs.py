@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import llmb
+
 TOKEN = "very-secret-7d1f9c"
 OTHER = "hf_" + "Ab3" * 11
 PASSWORD = "pass-of-the-proxy"
@@ -35,3 +37,18 @@ def test_secrets_that_a_job_prints_are_masked(toy: Any, monkeypatch: pytest.Monk
         assert not [text for text in texts if secret in text]
         assert secret not in shown
     assert all(file.stat().st_mode & 0o077 == 0 for file in record(toy) if file.parent.name == "logs")
+
+
+@pytest.mark.parametrize("on", ["host", "scheduler"])
+def test_the_last_output_of_a_running_task_is_masked(toy: Any, monkeypatch: pytest.MonkeyPatch, on: str) -> None:
+    monkeypatch.setenv("TOY_TOKEN", TOKEN)
+    end = f"echo ready $TOY_TOKEN; until [ -e {toy.gate} ]; do sleep 0.02; done; echo last $TOY_TOKEN; exit 3"
+    task = {"task": "data", "task_on": on, "task_secrets": ["TOY_TOKEN"], "task_end": end}
+    shown = ""
+    session = llmb.start(llmb.load(toy.spec(framework=task)))
+    for event in session:
+        shown += str(event)
+        if on == "scheduler" or "ready" in shown:
+            toy.gate.touch()
+    assert "last ****" in shown
+    assert TOKEN not in shown + str(session.results)

@@ -120,6 +120,17 @@ def test_the_reason_of_a_running_job_is_its_last_output(folder: Path) -> None:
     assert job.ended().reason == ""
 
 
+def test_a_long_line_of_output_begins_with_a_whole_word(folder: Path) -> None:
+    """The part of a word may be the part of a secret, which no mask recognizes."""
+    words = " ".join(["a-secret"] * 50)
+    job = Job(folder, f"printf %s '{words}'; until [ -e gate ]; do sleep 0.01; done")
+    job.submit()
+    wait_until(lambda: "a-secret" in job.status.reason)
+    assert set(job.status.reason.split()) == {"a-secret"}
+    (folder / "gate").touch()
+    assert job.ended().reason == ""
+
+
 def test_the_reason_of_a_job_that_is_being_cancelled(folder: Path) -> None:
     text = "trap 'echo Terminated' TERM; echo ready; until [ -e gate ]; do sleep 0.01; done; exit 1"
     job = Job(folder, text)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from llmb.drive.driven_run import DrivenRun, keep_error
 from llmb.drive.fill_remedy import describe_rejection
 from llmb.drive.finalize_runs import RunFinalizer
-from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
+from llmb.drive.secrets import SecretFiles, certainly_not_submitted, mask_reasons, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_effects import TaskEffects, task_unit
 from llmb.drive.task_jobs import poll_jobs, task_handle
@@ -27,6 +27,7 @@ from llmb.state_machine.observations import (
 )
 from llmb.state_machine.states import State, Unit, UnitStates
 from llmb.values.errors import TargetError
+from llmb.values.job import Script
 from llmb.values.job_status import JobHandle, JobStatus
 
 FIRST_BATCH = 16
@@ -54,7 +55,7 @@ class EffectRunner:
     def poll(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Query the scheduler once for all jobs, and the host once for all detached tasks. Raise TargetError."""
         found = poll_jobs(((self._handle(*each), each[0].runs_on) for each in units), self.group)
-        yield from ((unit, found[unit.id]) for unit, _ in units)
+        yield from mask_reasons((unit, found[unit.id], self._script(unit)) for unit, _ in units)
 
     def read_logs(self, run_ids: Iterable[str], *, is_last: bool = False) -> Iterator[tuple[str, Exception | None]]:
         """Append what is new in the logs of these runs to their copies, with one command. Raise TargetError.
@@ -180,6 +181,9 @@ class EffectRunner:
         refused = [(unit, state) for unit, state in units if state.job_status and state.job_status.cause == "refused"]
         if keys := dict.fromkeys(key for unit, state in refused for key in unit.tasks_beside(state.task)):
             self.tasks.release(keys, [unit.id for unit, _ in refused], self._needed_tasks(states))
+
+    def _script(self, unit: Unit) -> Script:
+        return self.tasks.plans[unit.id].script if unit.kind == "task" else self.runs[unit.id].plan.script
 
     def _handle(self, unit: Unit, state: State) -> JobHandle:
         if unit.kind == "task":

@@ -2,13 +2,18 @@
 
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
+from llmb.records.mask_secrets import SecretMask, known_secrets
+from llmb.state_machine.observations import UnitObservation
+from llmb.state_machine.states import Unit
+from llmb.values.error_text import hide_passwords
 from llmb.values.errors import SpecError, TargetError, UnknownOutcomeError
 from llmb.values.host import Host
 from llmb.values.job import Script
+from llmb.values.job_status import JobStatus
 
 
 def missing_secrets(script: Script) -> list[str]:
@@ -65,6 +70,21 @@ class SecretFiles:
             note = f"warning: cannot remove files with secrets: {result.stderr.strip()}; remove them yourself"
             if note not in self.notes:
                 self.notes.append(note)
+
+
+def mask_output(text: str, script: Script) -> str:
+    """Return a part of what the job of a script printed, with secrets masked."""
+    return SecretMask(known_secrets(script.secrets)).mask_text(hide_passwords(text))
+
+
+def mask_reasons(polled: Iterable[tuple[Unit, JobStatus, Script]]) -> Iterator[UnitObservation]:
+    """Yield the status of each unit with secrets masked in its reason, which may be the job's last output."""
+    masked: dict[tuple[str, tuple[str, ...]], str] = {}  # most jobs wait for the same reason
+    for unit, status, script in polled:
+        key = (status.reason, script.secrets)
+        if status.reason and key not in masked:
+            masked[key] = mask_output(status.reason, script)
+        yield unit, attrs.evolve(status, reason=masked[key]) if status.reason else status
 
 
 def certainly_not_submitted(error: BaseException) -> bool:

@@ -4,18 +4,16 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from llmb.drive.secrets import missing_secrets
+from llmb.drive.secrets import mask_output, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.hosts.detached import cancel_detached, poll_detached
 from llmb.hosts.local_host import LocalHost
 from llmb.hosts.work_directory import free_space_gb, free_space_remedy
 from llmb.logs.signature_files import preparation_failure
 from llmb.planning import RunPlan
-from llmb.records.mask_secrets import SecretMask, known_secrets
 from llmb.state_machine.observations import OutOfSpace, TaskFinalized
 from llmb.state_machine.states import RunsOn
 from llmb.task_plans import TaskPlan
-from llmb.values.error_text import hide_passwords
 from llmb.values.errors import TargetError
 from llmb.values.host import Host
 from llmb.values.job_status import JobHandle, JobStatus
@@ -114,8 +112,7 @@ def find_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> tuple[Ta
     log, _, end = result.stdout.partition("\n")
     if len(end.encode()) >= TAIL_BYTES:  # the first line may begin within a secret
         end = end.partition("\n")[2]
-    mask = SecretMask(known_secrets(plan.script.secrets))
-    end = mask.mask_text(hide_passwords(end))
+    end = mask_output(end, plan.script)
     known = preparation_failure(end)
     last = next((line.strip() for line in reversed(end[-600:].strip().splitlines()) if not _ADVICE.match(line)), "")
     from_scheduler = status.reason if plan.on == "scheduler" and status.reason != last else ""
