@@ -46,6 +46,23 @@ def test_an_encrypted_key_in_the_agent_is_accepted(
         assert connect().run("echo there").stdout == "there\n"
 
 
+def test_a_key_of_the_agent_that_is_in_a_default_file_is_offered_once(
+    monkeypatch: pytest.MonkeyPatch, connect: Any
+) -> None:
+    with Sshd(settings={"MaxAuthTries": "2"}) as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        (server.folder / "authorized_keys").unlink()
+        make_key(server.ssh / "id_rsa")
+        server.accept(server.ssh / "id_rsa")
+        config = (server.ssh / "config").read_text().splitlines()
+        (server.ssh / "config").write_text("\n".join(line for line in config if "IdentityFile" not in line) + "\n")
+        socket_file = server.folder / "agent"
+        with running_agent(socket_file, server.key):
+            monkeypatch.setenv("SSH_AUTH_SOCK", str(socket_file))
+            assert connect().run("echo there").stdout == "there\n"
+
+
 def test_the_certificate_beside_a_key_is_accepted(client: Sshd, connect: Any) -> None:
     authority, user = client.folder / "authority", client.user
     make_key(authority)

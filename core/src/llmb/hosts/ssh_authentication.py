@@ -77,17 +77,18 @@ class PublicKeys(AuthStrategy):
     def _keys(self, agent: Agent | None) -> Iterator[PKey]:
         """Yield the keys of named files, then the agent's keys, then the keys of the default files.
 
-        The key of an encrypted file is the agent's key for this file.
+        The key of an encrypted file is the agent's key for this file. No key is offered twice, because servers allow
+        few attempts.
         """
         held = {key.asbytes(): key for key in agent.get_keys()} if agent is not None else {}
         files = self._named or [Path(os.path.expanduser(name)) for name in DEFAULT_FILES]
         from_files = (key for file in files if (key := self._load(file, held)) is not None)
         if self._named:
             yield from from_files
-        if not self._named_only:
-            yield from held.values()
+        offered = {} if self._named_only else dict(held)
+        yield from offered.values()
         if not self._named:
-            yield from from_files
+            yield from (key for key in from_files if key.asbytes() not in offered)
 
     def _with_certificate(self, keys: Iterator[PKey]) -> Iterator[PKey]:
         """Yield each key, and before it the same key with the certificate that CertificateFile has for it."""
