@@ -253,7 +253,7 @@ def test_the_record_contains_the_provenance(toy_slurm: Any, monkeypatch: pytest.
     text = (toy_slurm.records[0] / "run.toml").read_text()
     provenance = tomllib.loads(text)["provenance"]
     assert provenance["host"] == ["node1", "node2"]
-    assert provenance["slurm"].startswith("slurm-wlm ")
+    assert provenance["slurm"].startswith("slurm")
     assert provenance["kernel"] == os.uname().release
     assert provenance["job_id"] == run["job_id"]
     assert provenance["env"]["ODD"] == "a=b"
@@ -273,7 +273,7 @@ def test_doctor_checks_the_cluster(toy_slurm: Any) -> None:
     file.write_text(tomli_w.dumps({"eos": {"scheduler": "slurm", "workdir": str(toy_slurm.workdir)}}))
     done = toy_slurm.llmb("doctor", "eos", "--json")
     checks = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
-    assert checks["Slurm"]["detail"].startswith("slurm-wlm")
+    assert checks["Slurm"]["detail"].startswith("slurm")
     assert checks["partition"]["detail"] == "batch: 4 nodes, gpu:h100:8, time limit 1-00:00:00"
     assert "proj1" in checks["account"]["detail"]
     assert not checks["pyxis"]["ok"]
