@@ -119,7 +119,7 @@ def _recipes_read_once() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _quick_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Print no activity such as ``reading my.toml ...``, and no slow hook, if a busy machine makes a command slow."""
-    monkeypatch.setattr("llmb.cli.views.progress.ACTIVITY_DELAY_S", 3600.0)
+    monkeypatch.setattr("llmb.cli.views.plain_view.ACTIVITY_DELAY_S", 3600.0)
     monkeypatch.setattr("llmb.plugins.running_code.SLOW_S", 3600.0)
 
 

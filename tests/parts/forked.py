@@ -160,11 +160,11 @@ def _main(
     if without_rights:
         drop_rights()
     from llmb.cli.app import main
-    from llmb.cli.views import progress
+    from llmb.cli.views import plain_view
     from llmb.plugins import running_code
 
     if not activities:
-        progress.ACTIVITY_DELAY_S = running_code.SLOW_S = 3600.0
+        plain_view.ACTIVITY_DELAY_S = running_code.SLOW_S = 3600.0
     main()
 
 

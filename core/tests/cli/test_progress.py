@@ -14,7 +14,7 @@ from llmb.cli.views.live_area import LiveArea
 from llmb.cli.views.live_rows import RunRow, table_of_runs
 from llmb.cli.views.live_view import LiveView
 from llmb.cli.views.numbers import format_clock
-from llmb.cli.views.progress import PlainView, describe_progress
+from llmb.cli.views.plain_view import PlainView, describe_progress
 
 
 def running(step: int | None = None, **more: object) -> Progress:

@@ -46,7 +46,7 @@ def logs(
 
 
 def _follow(run_id: str, printer: LogPrinter) -> None:
-    from llmb.cli.views.notices import describe_notice
+    from llmb.cli.views.plain_view import describe_notice
 
     try:
         with llmb.attach([run_id]) as session:

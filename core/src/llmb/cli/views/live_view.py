@@ -10,10 +10,10 @@ import llmb
 from llmb.cli import output
 from llmb.cli.views.live_area import LiveArea
 from llmb.cli.views.live_rows import RunRow, table_of_runs, update_row
-from llmb.cli.views.notices import describe_notice
+from llmb.cli.views.plain_view import View, describe_notice
 
 
-class LiveView:
+class LiveView(View):
     """Keeps a table of all runs at the bottom of the terminal, with messages above it.
 
     Another thread may draw the table while a run is updated.
