@@ -46,17 +46,7 @@ def update_row(row: RunRow, event: llmb.Event, result: llmb.RunResult | None = N
     """Return the row after an event. ``result`` is that of a run that ended, if its record can be read."""
     match event:
         case llmb.Progress(state=state) if state not in llmb.END_STATES:
-            return RunRow(
-                run_id=event.run_id,
-                state=event.state,
-                phase=event.phase,
-                step=event.step,
-                steps=event.steps,
-                step_time_s=event.step_time_s,
-                mfu=event.mfu,
-                left_s=event.left_s,
-                detail=event.detail,
-            )
+            return RunRow(**attrs.asdict(event, filter=lambda field, _value: field.name not in ("name", "time")))
         case llmb.Ended():
             return _ended_row(row, event, result)
         case llmb.Preparing():
