@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import llmb
-from llmb.cli.views.failures import failure_rows
-from llmb.cli.views.metrics import NAMED_VALUES, metric_notes
+from llmb.cli.views.metrics import metric_notes, print_named_values
 from llmb.cli.views.numbers import format_number
-from llmb.cli.views.slow_ranks import slow_rank_rows
-from llmb.cli.views.steady_state import describe_steady_state
-from llmb.cli.views.tables import print_table
+from llmb.cli.views.run_details import describe_steady_state, failure_rows, slow_rank_rows
 from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, window_row
 
 
@@ -18,7 +15,7 @@ def print_grade(grade: llmb.Grade, *, own_window: bool) -> None:
     rows = [
         published_row(grade.metrics),
         window_row(grade.window, _origin(grade, own_window)),
-        ("steady state", describe_steady_state(grade.steady_state) if grade.steady_state else ""),
+        ("steady state", describe_steady_state(grade.steady_state)),
         *_repeat_rows(grade),
         rates_row(grade.metrics),
         *slow_rank_rows(grade.rank_times),
@@ -26,7 +23,7 @@ def print_grade(grade: llmb.Grade, *, own_window: bool) -> None:
         ("recorded as", ", ".join(grade.runs)),
         *(("note", note) for note in (*grade.notes, *metric_notes(grade.metrics))),
     ]
-    print_table(NAMED_VALUES, [(f"  {name}", value) for name, value in rows if value])
+    print_named_values((f"  {name}", value) for name, value in rows)
 
 
 def _origin(grade: llmb.Grade, own_window: bool) -> str:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import llmb
 from llmb.cli.views.numbers import format_number
-from llmb.cli.views.tables import Column, print_table
+from llmb.cli.views.tables import Cell, Column, print_table
 
 VALUE_WIDTH = 30
 """The least width of a column of text, in characters."""
-
-NAMED_VALUES = (Column(style="dim"), Column(wraps=VALUE_WIDTH))
-"""The columns of a table of names and values."""
 
 MFU_TOLERANCE = 0.03
 """The relative difference of the logged and the computed MFU that needs a note."""
 
 PROXY_NOTE = "proxy: the model is reduced, so the days of a training are not computed"
+
+
+def print_named_values(rows: Iterable[tuple[Cell, str]]) -> None:
+    """Print a table of names and values, without the rows that have no value."""
+    print_table((Column(style="dim"), Column(wraps=VALUE_WIDTH)), [(name, value) for name, value in rows if value])
 
 
 def print_metrics(metrics: llmb.Metrics) -> None:
@@ -26,7 +30,7 @@ def print_metrics(metrics: llmb.Metrics) -> None:
     if baseline := metrics.baseline:
         published = f"{format_number(baseline.step_time_s, 's')}, release {baseline.release}"
         rows.append(("published", f"{published}; measured / published = {format_number(baseline.step_time_ratio)}"))
-    print_table(NAMED_VALUES, rows)
+    print_named_values(rows)
 
 
 def metric_rows(metrics: llmb.Metrics | None) -> list[tuple[str, str]]:

@@ -12,10 +12,9 @@ from typing import Any
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.failures import failure_rows
 from llmb.cli.views.metrics import NAMED_VALUES
 from llmb.cli.views.numbers import counted, first_names, format_number
-from llmb.cli.views.steady_state import describe_steady_state
+from llmb.cli.views.run_details import describe_steady_state, failure_rows
 from llmb.cli.views.tables import ABSENT, Column, print_table
 
 FIRST_STEPS = 3

@@ -8,15 +8,11 @@ from rich.text import Text
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.attempts import job_rows
-from llmb.cli.views.failures import failure_rows
 from llmb.cli.views.live_rows import STATE_STYLES
-from llmb.cli.views.metrics import NAMED_VALUES, metric_notes, metric_rows, tflops_row
+from llmb.cli.views.metrics import metric_notes, metric_rows, print_named_values, tflops_row
 from llmb.cli.views.numbers import counted, first_names
-from llmb.cli.views.slow_ranks import slow_rank_rows
-from llmb.cli.views.steady_state import describe_steady_state
+from llmb.cli.views.run_details import describe_steady_state, failure_rows, job_rows, slow_rank_rows
 from llmb.cli.views.sweep import describe_sweep
-from llmb.cli.views.tables import print_table
 from llmb.cli.views.verdicts import STYLES as VERDICT_STYLES
 from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, window_row
 
@@ -39,20 +35,27 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
         console.print(_heading(result), soft_wrap=True)
         if result.state == "completed" and result.reason:
             print_verdict(result.verdict, result.reason)
-        rows = [*_sweep_rows(result), *_metric_rows(result), *_ending_rows(result), *failure_rows(result.failure)]
-        rows += [*job_rows(result), *slow_rank_rows(result.rank_times)]
+        rows = [
+            ("sweep", describe_sweep(result.sweep)),
+            ("repeat", f"{result.repeat} of {result.repeats}" if result.repeats > 1 else ""),
+            *_metric_rows(result),
+            *_ending_rows(result),
+            *failure_rows(result.failure),
+            *job_rows(result),
+            *slow_rank_rows(result.rank_times),
+        ]
         if any(HIGH_MFU in note for note in result.notes):  # which names the reason
             rows = [(name, value) for name, value in rows if name != "note" or HIGH_MFU not in value]
         rows += [
             *(("note", note) for note in result.notes),
-            *([("imported", "from an existing log")] if result.imported else []),
+            ("imported", "from an existing log" if result.imported else ""),
             ("record", result.directory),
         ]
-        print_table(NAMED_VALUES, [(f"  {name}", value) for name, value in rows])
+        print_named_values((f"  {name}", value) for name, value in rows)
     for each in sets:
         if each.repeats > 1:
             heading = Text(f"{each.repeats} repeats", style="bold")
-            print_table(NAMED_VALUES, [(heading, first_names(each.runs, MOST_LISTED))])
+            print_named_values([(heading, first_names(each.runs, MOST_LISTED))])
             print_verdict(each.verdict, each.reason)
 
 
@@ -62,30 +65,25 @@ def _heading(result: llmb.RunResult) -> Text:
     return heading
 
 
-def _sweep_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
-    repeat = f"{result.repeat} of {result.repeats}" if result.repeats > 1 else ""
-    return _filled(("sweep", describe_sweep(result.sweep)), ("repeat", repeat))
-
-
 def _metric_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
     """Return the metrics, each marked if the measuring window is incomplete."""
-    steady = ("steady state", describe_steady_state(result.steady_state) if result.steady_state else "")
+    steady = ("steady state", describe_steady_state(result.steady_state))
     if result.state == "completed" and result.window:
         window = window_row(result.window, "the window of this run")
         rates = (rates_row(result.metrics), tflops_row(result.metrics))
         notes = [("note", note) for note in metric_notes(result.metrics)]
-        return _filled(published_row(result.metrics), window, steady, *rates, *notes)
+        return [published_row(result.metrics), window, steady, *rates, *notes]
     rows = metric_rows(result.metrics)
     if result.metrics is None or result.window_complete is not False:
         return rows
     if not rows:
-        return _filled(("metrics", "none: no step of the measuring window was measured"), steady)
+        return [("metrics", "none: no step of the measuring window was measured"), steady]
     mark, explanation = "in part", "the measuring window is incomplete"
     if result.steps_requested and result.steps_done is not None and result.steps_done < result.steps_requested:
         mark = "so far"
         explanation = f"{result.steps_done} of {counted(result.steps_requested, 'step')}: {explanation}"
     rows = [(name if name == "note" else f"{name} {mark}", value) for name, value in rows]
-    return _filled((mark, explanation), *rows, steady)
+    return [(mark, explanation), *rows, steady]
 
 
 def _ending_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
@@ -93,9 +91,4 @@ def _ending_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
     if result.state == "completed":
         return []
     cause = result.failure.cause if result.failure else None
-    return _filled(("verdict", result.verdict), ("reason", "" if result.reason == cause else result.reason))
-
-
-def _filled(*rows: tuple[str, str | None]) -> list[tuple[str, str]]:
-    """Return the rows that have a value."""
-    return [(name, value) for name, value in rows if value]
+    return [("verdict", result.verdict or ""), ("reason", "" if result.reason == cause else result.reason)]
