@@ -14,8 +14,7 @@ from llmb.analysis.metrics import Metrics
 from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import Judgement, describe_missing_window, find_objection, judge_set
-from llmb.judging.copied_logs import object_to_copies
-from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window
+from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window, object_to_copies
 from llmb.judging.measure_point import measure_point
 from llmb.judging.read_logs import read_run
 from llmb.judging.save_grade import GradedLog, save_runs, spec_tables
@@ -107,7 +106,7 @@ class Grader:
             verdict=judgement.verdict,
             reason=judgement.reason,
             failure=next((log.failure for log in logs if log.failure), None),
-            steady_state=graded[0].steady_state if len(graded) == 1 else None,
+            steady_state=logs[0].steady_state if len(logs) == 1 else None,
             recipe=self.recipe.address,
             gpu_type=self.point.gpu_type,
             dtype=self.point.dtype,
@@ -139,12 +138,10 @@ class Grader:
         candidate = attrs.evolve(run, name="the run").candidate
         over_steady = ("the metrics are those of the steady state",) if run.measured_over == "steady_state" else ()
         return GradedLog(
-            log=run.log,
+            run=run,
             completed=run.log.status in ("complete", "incomplete") and not run.log.failure and _ended(run.log),
             judgement=judge_set([candidate], self._published_s, self.tolerance),
             metrics=self._measure_metrics(run.step_time_s, run.tflops_per_gpu) if run.measured_over else None,
-            window=run.window,
-            steady_state=run.steady_state,
             notes=(*self._notes([run.log]), *over_steady),
         )
 
@@ -180,23 +177,20 @@ class Grader:
         steady, summary, over = log.steady_state, log.summary, _measured_over(log)
         if over == "steady_state" and steady:
             summary = attrs.evolve(summarise(log.steps, (steady.first, steady.last)), step_time_s=steady.step_time_s)
-        run = GradedRun(log=log, name=name, steady_state=steady, measured_over=over)
-        if over is None:
-            return attrs.evolve(run, objection=self._find_objection(log, steady))
-        step_time_s = self._measure_metrics(summary.step_time_s, summary.tflops_per_gpu).step_time_s
+        metrics = self._measure_metrics(summary.step_time_s, summary.tflops_per_gpu) if over else None
+        step_time_s = metrics.step_time_s if metrics else None
         window = log.summary.measured(step_time_s) if over == "window" else None
-        return attrs.evolve(
-            run,
+        return GradedRun(
+            log=log,
+            name=name,
             measured_over=over if step_time_s is not None else None,
             window=window,
             step_time_s=step_time_s,
             tflops_per_gpu=summary.tflops_per_gpu,
-            objection=self._find_objection(log, steady, has_window=window is not None),
+            objection=self._find_objection(log, has_window=window is not None),
         )
 
-    def _find_objection(
-        self, log: ParsedLog, steady: SteadyState | None, *, has_window: bool = False
-    ) -> Judgement | None:
+    def _find_objection(self, log: ParsedLog, *, has_window: bool) -> Judgement | None:
         if log.no_step:
             reason = f"the run failed before its first step: {log.failure.cause}" if log.failure else log.no_step
             reason = reason.replace(CHECK_FRAMEWORK, ", and no other installed framework recognises the log")
@@ -204,7 +198,9 @@ class Grader:
         if log.framework != self.recipe.framework:
             reason = f"written by {log.framework}; the recipe is for {self.recipe.framework}"
             return Judgement(verdict=None, reason=reason)
-        missing = "" if has_window else describe_missing_window(log.summary, log.steps, steady, self._published_s)
+        missing = ""
+        if not has_window:
+            missing = describe_missing_window(log.summary, log.steps, log.steady_state, self._published_s)
         objection = find_objection(
             published=self._published_s is not None,
             completed=log.failure is None and _ended(log),

@@ -9,7 +9,7 @@ from typing import Literal
 import attrs
 
 from llmb.analysis.mean_step_time import MeasuredWindow
-from llmb.analysis.steady_state import SteadyState
+from llmb.analysis.steady_state import LEAST_STEPS
 from llmb.analysis.verdict import Candidate, Judgement, Repeat
 from llmb.parsing.parse_log import ParsedLog
 
@@ -32,25 +32,25 @@ class GradedRun:
 
     log: ParsedLog
     name: str
-    steady_state: SteadyState | None
     measured_over: MeasuredOver | None
-    window: MeasuredWindow | None = None
-    step_time_s: float | None = None
-    tflops_per_gpu: float | None = None
-    objection: Judgement | None = None
+    window: MeasuredWindow | None
+    step_time_s: float | None
+    tflops_per_gpu: float | None
+    objection: Judgement | None
 
     @property
     def candidate(self) -> Candidate:
         """The run as one of the repeats that are judged."""
-        repeat = Repeat(window=self.window, steady_state=self.steady_state, name=self.name) if self.window else None
+        repeat = Repeat(window=self.window, steady_state=self.log.steady_state, name=self.name) if self.window else None
         return Candidate(name=self.name, repeat=repeat, objection=self.objection)
 
     def describe(self, left_out: bool) -> GradedRepeat:
         """Return the run's part of the grade."""
+        steady = self.log.steady_state
         return GradedRepeat(
             path=str(self.log.path),
             step_time_s=self.window.step_time_s if self.window else None,
-            steady_step_time_s=self.steady_state.step_time_s if self.steady_state else None,
+            steady_step_time_s=steady.step_time_s if steady else None,
             left_out=left_out,
         )
 
@@ -61,3 +61,15 @@ def mean_window(windows: Sequence[MeasuredWindow]) -> MeasuredWindow | None:
         return windows[0] if windows else None
     times_s = [window.step_time_s for window in windows]
     return attrs.evolve(windows[0], step_time_s=statistics.fmean(times_s), step_time_std_s=statistics.stdev(times_s))
+
+
+def object_to_copies(runs: Sequence[GradedRun]) -> list[GradedRun]:
+    """Return the runs with an objection to each copy of an earlier log, which would narrow the margin for nothing."""
+    names: dict[tuple[tuple[float | None, float | None], ...], str] = {}
+    checked = []
+    for run in runs:
+        content = tuple((step.time_s, step.loss) for step in run.log.steps)
+        original = names.setdefault(content, run.name) if len(content) >= LEAST_STEPS else run.name
+        copied = Judgement(verdict="undecided", reason=f"the same log as {original}")
+        checked.append(run if original == run.name else attrs.evolve(run, objection=run.objection or copied))
+    return checked

@@ -10,12 +10,10 @@ from typing import Any
 import attrs
 import tomli_w
 
-from llmb.analysis.mean_step_time import MeasuredWindow
 from llmb.analysis.metrics import Metrics
-from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import Judgement
+from llmb.judging.graded_run import GradedRun
 from llmb.parsing.compressed import unpacked, unpacked_name
-from llmb.parsing.parse_log import ParsedLog
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import OTHER_HOME, RunRecord, runs_folder, stamp
@@ -32,14 +30,12 @@ BLOCK_BYTES = 1 << 20
 
 @attrs.frozen(kw_only=True)
 class GradedLog:
-    """One log, or the logs of one run's ranks, with what it was graded as. ``completed`` is the state of its run."""
+    """A graded run as it is recorded. ``completed`` is False if it failed, or its log ends too early."""
 
-    log: ParsedLog
+    run: GradedRun
     completed: bool
     judgement: Judgement
     metrics: Metrics | None
-    window: MeasuredWindow | None
-    steady_state: SteadyState | None
     notes: tuple[str, ...]
 
 
@@ -65,8 +61,8 @@ def save_runs(
         provenance = {
             "llmb": VERSION,
             "created": datetime.now(UTC).isoformat(timespec="microseconds"),
-            "imported": [str(path.absolute()) for path in each.log.paths],
-            "logs": _copy_names(each.log.paths),
+            "imported": [str(path.absolute()) for path in each.run.log.paths],
+            "logs": _copy_names(each.run.log.paths),
             **({"steps_asked": steps_asked} if steps_asked else {}),
             **({"repeats": len(logs)} if len(logs) > 1 else {}),
         }
@@ -84,10 +80,10 @@ def _write_record(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog,
         record.logs.mkdir(parents=True)
     except OSError as error:
         raise RecordError(f"{record.directory} cannot be created: {error.strerror}; {OTHER_HOME}") from error
-    for path, name in zip(graded.log.paths, spec["provenance"]["logs"], strict=True):
+    for path, name in zip(graded.run.log.paths, spec["provenance"]["logs"], strict=True):
         _copy_log(record, path, name, mask)
     result = _result(record, spec, graded, mask)
-    record.write_result(result.as_dict(), graded.log.steps)
+    record.write_result(result.as_dict(), graded.run.log.steps)
     cause: Any = "completed" if graded.completed else "failed"
     events: list[Event] = [
         JobEnded(run_id=record.run_id, status=JobStatus(state="ended", cause=cause)),
@@ -98,7 +94,7 @@ def _write_record(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog,
 
 
 def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask: SecretMask) -> RunResult:
-    if failure := graded.log.failure:
+    if failure := graded.run.log.failure:
         cause, evidence = mask.mask_text(failure.cause), mask.mask_text(failure.evidence)
         failure = attrs.evolve(failure, cause=cause, evidence=evidence)
     return attrs.evolve(
@@ -112,11 +108,11 @@ def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask:
         reason=mask.mask_text(graded.judgement.reason),
         failure=failure,
         notes=tuple(mask.mask_text(note) for note in graded.notes),
-        steps_done=graded.log.series.count,
-        window_complete=graded.log.summary.complete,
+        steps_done=graded.run.log.series.count,
+        window_complete=graded.run.log.summary.complete,
         interval=graded.judgement.interval,
-        window=graded.window,
-        steady_state=graded.steady_state,
+        window=graded.run.window,
+        steady_state=graded.run.log.steady_state,
     )
 
 

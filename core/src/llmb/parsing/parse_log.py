@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +109,7 @@ class ParsedLog:
         """Median step time in seconds, if the window is a single step that took far longer or shorter; else None."""
         return outlier_median_s(self.steps, self.summary)
 
-    @property
+    @cached_property
     def steady_state(self) -> SteadyState | None:
         """The steady state, or None if the log has fewer than 8 step times."""
         return find_steady_state(self.steps)

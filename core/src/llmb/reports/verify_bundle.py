@@ -218,7 +218,7 @@ def _grader(record: RunRecord, registry: PluginRegistry) -> Grader:
 
 def _compare_import(record: RunRecord, graded: GradedLog) -> Iterator[str]:
     recorded = record.result() or {}
-    yield from _compare_steps(record, graded.log.steps)
+    yield from _compare_steps(record, graded.run.log.steps)
     computed = graded.metrics.as_dict() if graded.metrics else {}
     yield from _compare_tables("metrics", recorded.get("metrics") or {}, computed)
     yield from _compare_tables("", recorded, _verdict(graded.judgement.verdict, graded.judgement.interval))
