@@ -1,4 +1,4 @@
-"""The mean step time over a measuring window."""
+"""The mean step time over a measuring window, and the time that the remaining steps take."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ NOT_PRINTED = ("complete", "mean_of", "printed", "first", "last")
 
 ENOUGH = 5
 """Least number of step times whose median is typical, although the first steps are slow."""
+
+RECENT_STEPS = 20
+"""Steps whose median time gives the time left."""
+
+WARM_UP_STEPS = 4
+"""Steps before the time left is shown. The first times are wrong: compilation, asynchronous dispatch."""
 
 
 @attrs.frozen(kw_only=True)
@@ -119,6 +125,12 @@ def outlier_median_s(steps: Iterable[Step], summary: Summary) -> float | None:
     median_s = statistics.median(times) if len(times) >= ENOUGH else 0.0
     usual = median_s / UNUSUAL <= summary.step_time_s <= median_s * UNUSUAL
     return median_s if median_s > 0 and not usual else None
+
+
+def estimate_time_left_s(steps: Sequence[Step], steps_left: int) -> float | None:
+    """Return the seconds that the remaining steps take at the recent speed, or None if too few steps are known."""
+    recent = _times_s(steps[-RECENT_STEPS:])
+    return max(0, steps_left) * statistics.median(recent) if len(recent) >= WARM_UP_STEPS else None
 
 
 def is_measured(last: Step, log: Iterable[Step]) -> bool:

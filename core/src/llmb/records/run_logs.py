@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import attrs
 
+from llmb.analysis.mean_step_time import estimate_time_left_s
 from llmb.analysis.metrics import measure_run
-from llmb.analysis.time_left import estimate_time_left_s
 from llmb.analysis.valid_range import STEP_TIME_S, possible
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.logs.files import blocks_of
