@@ -9,7 +9,7 @@ import attrs
 
 from llmb.analysis.confidence import Group, margin_of_change
 from llmb.analysis.rank_test import LEAST_VALUES, mann_whitney_p
-from llmb.analysis.verdict import Repeat
+from llmb.analysis.verdict import Repeat, steady_states_of, windows_of
 
 Call = Literal["slower", "faster", "none"]
 
@@ -34,9 +34,9 @@ def kept_indices(repeats: Sequence[Repeat]) -> list[int]:
 def compare_repeats(a: Sequence[Repeat], b: Sequence[Repeat]) -> Change:
     """Compare the runs that count. If all windows of a side are off, the steady states must show the same change."""
     kept_a, kept_b = ([side[index] for index in kept_indices(side)] for side in (a, b))
-    change = _compare(_windows(kept_a), _windows(kept_b))
+    change = _compare(windows_of(kept_a), windows_of(kept_b))
     if any(repeat.is_off for repeat in (*kept_a, *kept_b)):
-        steady = _compare(_steady_states(kept_a), _steady_states(kept_b))
+        steady = _compare(steady_states_of(kept_a), steady_states_of(kept_b))
         return change if steady.call == change.call else attrs.evolve(change, call="none")
     return change
 
@@ -53,18 +53,3 @@ def _compare(a: Group, b: Group) -> Change:
     enough = min(len(a), len(b)) >= LEAST_VALUES
     p = mann_whitney_p(a.times_s, b.times_s) if enough else None
     return Change(a_s=a.mean_s, b_s=b.mean_s, change=change, margin=margin, call=call_change(change, margin), p=p)
-
-
-def _windows(repeats: Sequence[Repeat]) -> Group:
-    return Group(times_s=[each.window.step_time_s for each in repeats], noises=[each.noise for each in repeats])
-
-
-def _steady_states(repeats: Sequence[Repeat]) -> Group:
-    """Return the steady states of runs, and the window of a run that has none."""
-    times = [
-        (each.steady_state.step_time_s, each.steady_state.relative_noise(each.steady_state.count))
-        if each.steady_state
-        else (each.window.step_time_s, each.noise)
-        for each in repeats
-    ]
-    return Group(times_s=[time_s for time_s, _ in times], noises=[noise for _, noise in times])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from llmb.analysis.confidence import Group, margin_of_mean, repeats_to_settle
+from llmb.analysis.confidence import MOST_REPEATS, Group, margin_of_mean, repeats_to_settle
 from llmb.analysis.mean_step_time import MeasuredWindow, Summary
 from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
 from llmb.values.job_status import Verdict
@@ -25,9 +25,6 @@ ROUNDING = 1e-9
 
 UNKNOWN_NOISE = 0.01
 """Relative noise of a step that is assumed if the log has too few steps to measure it."""
-
-MOST_REPEATS = 10
-"""Upper limit of the number of repeats that llmb recommends."""
 
 TOO_CLOSE = f"too close to the limit for {MOST_REPEATS} more repeats to settle it"
 
@@ -59,6 +56,22 @@ class Repeat:
         return steady is not None and steady.differs_from(window.step_time_s, window.count)
 
 
+def windows_of(repeats: Sequence[Repeat]) -> Group:
+    """Return the mean step times of repeats over their windows."""
+    return Group(times_s=[each.window.step_time_s for each in repeats], noises=[each.noise for each in repeats])
+
+
+def steady_states_of(repeats: Sequence[Repeat]) -> Group:
+    """Return the steady states of repeats, and the window of a repeat that has none."""
+    times = [
+        (each.steady_state.step_time_s, each.steady_state.relative_noise(each.steady_state.count))
+        if each.steady_state
+        else (each.window.step_time_s, each.noise)
+        for each in repeats
+    ]
+    return Group(times_s=[time_s for time_s, _ in times], noises=[noise for _, noise in times])
+
+
 @attrs.frozen(kw_only=True)
 class Judgement:
     """A verdict and its reason. The other values are None if the step time was not judged.
@@ -81,8 +94,7 @@ def judge_repeats(repeats: Sequence[Repeat], published_s: float, tolerance: floa
     If the windows of all repeats are off their steady states, windows and steady states must give the same verdict.
     """
     kept = [repeat for repeat in repeats if not repeat.is_off]
-    windows = [(each.window.step_time_s, each.noise) for each in kept or repeats]
-    judgement = _judge_times(windows, published_s, tolerance)
+    judgement = _judge_group(windows_of(kept or repeats), published_s, tolerance)
     if any(repeat.steady_state is None for repeat in repeats):
         judgement = add_clause(judgement, "the noise is assumed, because a log has fewer than 8 step times")
     if not kept:
@@ -111,9 +123,8 @@ def add_clause(judgement: Judgement, clause: str) -> Judgement:
     return attrs.evolve(judgement, reason=f"{judgement.reason}; {clause}")
 
 
-def _judge_times(times: Sequence[tuple[float, float]], published_s: float, tolerance: float) -> Judgement:
-    """Judge the step times of repeats (s), each with its relative noise."""
-    group = Group(times_s=[time_s for time_s, _ in times], noises=[noise for _, noise in times])
+def _judge_group(group: Group, published_s: float, tolerance: float) -> Judgement:
+    """Judge the mean of the step times of repeats."""
     ratio, limit = group.mean_s / published_s, 1 + tolerance
     margin = ratio * margin_of_mean(group)
     low, high = ratio - margin, ratio + margin
@@ -130,7 +141,7 @@ def _judge_times(times: Sequence[tuple[float, float]], published_s: float, toler
         return add_clause(judgement, doubt) if ratio < 1 - tolerance - ROUNDING else judgement
     if low > limit + ROUNDING:
         return attrs.evolve(judgement, verdict="fail")
-    more = repeats_to_settle(group, abs(ratio - limit) / ratio, MOST_REPEATS)
+    more = repeats_to_settle(group, abs(ratio - limit) / ratio)
     advice = f"about {more} more repeat{'s' if more > 1 else ''} would settle it" if more else TOO_CLOSE
     return attrs.evolve(add_clause(judgement, advice), more_repeats=more)
 
@@ -139,10 +150,7 @@ def _compare_with_steady_states(
     judgement: Judgement, repeats: Sequence[Repeat], published_s: float, tolerance: float
 ) -> Judgement:
     """Judge the steady states of repeats whose windows are all off, and compare the two verdicts."""
-    states = [repeat.steady_state for repeat in repeats if repeat.steady_state]
-    steady = _judge_times(
-        [(each.step_time_s, each.relative_noise(each.count)) for each in states], published_s, tolerance
-    )
+    steady = _judge_group(steady_states_of(repeats), published_s, tolerance)
     difference = describe_difference(repeats[0])
     if len(repeats) > 1:
         difference = f"no window represents its steady state; in {repeats[0].name}, {difference}"
