@@ -1,4 +1,4 @@
-"""Standard output and standard error: everything that ``llmb`` prints goes through this module."""
+"""Standard output, standard error and files: everything that ``llmb`` prints or writes on request goes through here."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -19,6 +20,9 @@ from llmb.cli.exit_codes import INVALID_INPUT, KILLED_BY_SIGPIPE
 if TYPE_CHECKING:
     from rich.console import Console
 
+
+STANDARD_OUTPUT = Path("-")
+"""The name of an output file that means standard output."""
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -95,6 +99,22 @@ def _print_items(items: Iterator[Any]) -> None:
         print_text(f"{before}\n    {json.dumps(item, separators=(',', ':'))}", newline=False)
         before = ","
     print_text("\n  ]" if before == "," else "[]", newline=False)
+
+
+def write_file(file: Path, content: str | bytes) -> None:
+    """Write a file completely or not at all, and print its name. Text may go to `STANDARD_OUTPUT`. Raise LlmbError."""
+    if file == STANDARD_OUTPUT and isinstance(content, str):
+        print_text(content, newline=False)
+        return
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        if file.exists() and not file.is_file():  # a device or a pipe, which must not be replaced
+            file.write_bytes(data)
+        else:
+            llmb.write_atomically(file, data)
+    except OSError as error:
+        raise llmb.LlmbError(f"cannot write {file}: {error.strerror}") from error
+    print_message(f"wrote {file}")
 
 
 def print_message(text: str) -> None:

@@ -11,7 +11,6 @@ import llmb
 from llmb.cli import output
 from llmb.cli.exit_codes import FAILED
 from llmb.cli.options import AsJson, OptionsError
-from llmb.cli.output_file import write_output
 
 
 def bundle(
@@ -48,8 +47,7 @@ def bundle(
         raise OptionsError("--allowed-signers and --json require --verify")
     if not runs or not file:
         raise OptionsError("no run or no output is named; expected llmb bundle RUN... -o FILE.tar.gz")
-    write_output(file, llmb.bundle(runs, redact=redact, key=sign))
-    output.print_message(f"wrote {file}")
+    output.write_file(file, llmb.bundle(runs, redact=redact, key=sign))
 
 
 def _verify(file: Path, allowed_signers: Path | None, *, as_json: bool) -> None:

@@ -12,7 +12,6 @@ import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_runs_or_filter
 from llmb.cli.options import OptionsError
-from llmb.cli.output_file import STANDARD_OUTPUT, write_output
 
 Runs = Annotated[
     list[str],
@@ -57,12 +56,10 @@ def report(
     with show_activity("writing the report"):
         texts = {file: render(found) for file, render in renderers if file and render}
     for file, text in texts.items():
-        write_output(file, text)
-        if file != STANDARD_OUTPUT:
-            output.print_message(f"wrote {file}")
+        output.write_file(file, text)
 
 
 def _page_renderer(file: Path) -> Callable[[llmb.Report], str]:
     """Return the renderer of an extension for the suffix of a file. Raise PluginError before anything is read."""
-    suffix = PAGE_SUFFIX if file == STANDARD_OUTPUT else file.suffix.lower()
+    suffix = PAGE_SUFFIX if file == output.STANDARD_OUTPUT else file.suffix.lower()
     return llmb.PluginRegistry().report_renderer(suffix)

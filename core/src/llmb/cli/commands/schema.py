@@ -10,7 +10,6 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.options import reject_combination
-from llmb.cli.output_file import STANDARD_OUTPUT, write_output
 
 
 def schema(
@@ -20,13 +19,11 @@ def schema(
     ] = False,
     file: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Write the schema to a file.", show_default=False)
-    ] = STANDARD_OUTPUT,
+    ] = output.STANDARD_OUTPUT,
 ) -> None:
     """Print the JSON Schema of a spec for the installed plugins, for editors."""
     import json
 
     reject_combination({"--recipe": of_recipe, "--framework-file": of_framework})
     document = llmb.json_schema("recipe" if of_recipe else "framework file" if of_framework else "spec")
-    write_output(file, json.dumps(document, indent=2) + "\n")
-    if file != STANDARD_OUTPUT:
-        output.print_message(f"wrote {file}")
+    output.write_file(file, json.dumps(document, indent=2) + "\n")
