@@ -19,6 +19,7 @@ LINES = {
     "llmb parse --framework max": ["maxtext"],
     "llmb show k": ["k3x9f-tiny", "k7abc-tiny"],
     "llmb attach k3": ["k3x9f-tiny"],
+    "llmb bundle k3": ["k3x9f-tiny"],
     "llmb doctor e": ["eos"],
     "llmb run spec.toml --target e": ["eos"],
     "llmb compare {v": ["{verdict="],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -58,23 +58,11 @@ OneRun = Annotated[
         metavar="RUN", help="Run id or unique prefix. [default: the newest run]", autocompletion=complete_run
     ),
 ]
-Runs = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="RUN...",
-        help="Run ids, unique prefixes, or filters in braces such as '{state=queued gpus=64}'.",
-        show_default=False,
-        autocompletion=complete_runs_or_filter,
-    ),
-]
-RunsOrAll = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="RUN...",
-        help="Run ids, unique prefixes, or filters in braces such as '{target=eos}'. [default: all unfinished runs]",
-        autocompletion=complete_runs_or_filter,
-    ),
-]
+
+
+def runs_argument(description: str, metavar: str = "RUN...") -> Any:
+    """Return an argument that selects runs by ids, prefixes of ids, or filters in braces."""
+    return typer.Argument(metavar=metavar, help=description, show_default=False, autocompletion=complete_runs_or_filter)
 
 
 class OptionsError(typer.BadParameter):

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
 import llmb
 from llmb.cli import output
 from llmb.cli.follow import exit_with_verdicts, follow_runs, open_session, print_runs
-from llmb.cli.options import AsJson, RunsOrAll, WithCheck
+from llmb.cli.options import AsJson, WithCheck, runs_argument
+
+RunsOrAll = Annotated[
+    list[str] | None,
+    runs_argument(
+        "Run ids, unique prefixes, or filters in braces such as '{target=eos}'. [default: all unfinished runs]"
+    ),
+]
 
 
 def attach(runs: RunsOrAll = None, check: WithCheck = False, as_json: AsJson = False) -> None:

@@ -10,14 +10,11 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.exit_codes import FAILED
-from llmb.cli.options import AsJson, OptionsError
+from llmb.cli.options import AsJson, OptionsError, runs_argument
 
 
 def bundle(
-    runs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="RUN...", help="Run ids, unique prefixes, or filters in braces.", show_default=False),
-    ] = None,
+    runs: Annotated[list[str] | None, runs_argument("Run ids, unique prefixes, or filters in braces.")] = None,
     file: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE.tar.gz", help="Write the bundle to this file.")
     ] = None,

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 import llmb
 from llmb.cli import output
 from llmb.cli.follow import NAMED_RUNS, follow_runs, open_session, print_runs
-from llmb.cli.options import AsJson, Runs
+from llmb.cli.options import AsJson, runs_argument
 from llmb.cli.views.numbers import first_names
+
+Runs = Annotated[
+    list[str], runs_argument("Run ids, unique prefixes, or filters in braces such as '{state=queued gpus=64}'.")
+]
 
 
 def cancel(runs: Runs, as_json: AsJson = False) -> None:

@@ -8,9 +8,8 @@ import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.completion import complete_runs_or_filter
 from llmb.cli.exit_codes import FAILED, SLOWER
-from llmb.cli.options import AsJson, OptionsError
+from llmb.cli.options import AsJson, OptionsError, runs_argument
 
 TOLERANCE = 0.02
 """The slowdown that --check accepts by default, as a fraction."""
@@ -19,22 +18,11 @@ TOLERANCE = 0.02
 def compare(
     a: Annotated[
         str,
-        typer.Argument(
-            metavar="A",
-            help="A run, several runs joined by commas, or filters in braces such as '{image=*25.12* since=7d}'.",
-            show_default=False,
-            autocompletion=complete_runs_or_filter,
+        runs_argument(
+            "A run, several runs joined by commas, or filters in braces such as '{image=*25.12* since=7d}'.", "A"
         ),
     ],
-    b: Annotated[
-        str,
-        typer.Argument(
-            metavar="B",
-            help="The same, or the word baseline.",
-            show_default=False,
-            autocompletion=complete_runs_or_filter,
-        ),
-    ],
+    b: Annotated[str, runs_argument("The same, or the word baseline.", "B")],
     check: Annotated[
         bool, typer.Option("--check", help="Exit with 3 if B is slower than A by more than the tolerance.")
     ] = False,

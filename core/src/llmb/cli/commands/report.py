@@ -10,17 +10,11 @@ import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.completion import complete_runs_or_filter
-from llmb.cli.options import OptionsError
+from llmb.cli.options import OptionsError, runs_argument
 
 Runs = Annotated[
     list[str],
-    typer.Argument(
-        metavar="RUN...",
-        help="Run ids or unique prefixes, or filters in braces such as '{verdict=fail since=7d}'.",
-        show_default=False,
-        autocompletion=complete_runs_or_filter,
-    ),
+    runs_argument("Run ids or unique prefixes, or filters in braces such as '{verdict=fail since=7d}'."),
 ]
 PAGE_SUFFIX = ".html"
 """The format of a report on standard output."""
