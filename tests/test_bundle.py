@@ -8,6 +8,7 @@ import json
 import re
 import socket
 import subprocess
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 from parts.command_line import Llmb, command_line
+from parts.forked import run_llmb_into
 
 import llmb as library
 
@@ -70,6 +72,20 @@ def test_a_bundle_has_records_reports_and_a_manifest_and_verifies(llmb: Llmb, ru
     assert "files and metrics match" in answer.out
     assert "not signed" in answer.out
     assert library.bundle(run_id) == library.bundle(run_id)
+
+
+def test_a_bundle_may_go_to_standard_output(run_id: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run_llmb_into([str(out), str(tmp_path / "err")], ["bundle", run_id, "-o", "-"], cwd=tmp_path) == 0
+    assert out.read_bytes() == library.bundle(run_id)
+    assert not (tmp_path / "-").exists()
+
+
+def test_a_bundle_is_never_written_to_a_terminal(llmb: Llmb, run_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    answer = llmb("bundle", run_id, "-o", "-")
+    assert (answer.status, answer.out) == (2, "")
+    assert "name a file, or redirect the output" in answer.err
 
 
 def change_step_time(files: Files) -> Files:

@@ -102,9 +102,14 @@ def _print_items(items: Iterator[Any]) -> None:
 
 
 def write_file(file: Path, content: str | bytes) -> None:
-    """Write a file completely or not at all, and print its name. Text may go to `STANDARD_OUTPUT`. Raise LlmbError."""
-    if file == STANDARD_OUTPUT and isinstance(content, str):
-        print_text(content, newline=False)
+    """Write a file completely or not at all, and print its name, or write to `STANDARD_OUTPUT`. Raise LlmbError."""
+    if file == STANDARD_OUTPUT:
+        if isinstance(content, str):
+            print_text(content, newline=False)
+        elif sys.stdout.isatty():
+            raise llmb.LlmbError("cannot write binary data to a terminal; name a file, or redirect the output")
+        else:
+            sys.stdout.buffer.write(content)
         return
     data = content.encode() if isinstance(content, str) else content
     try:
