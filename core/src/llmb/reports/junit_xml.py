@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from llmb.values.arguments import check_arguments
 from llmb.values.report import Report, ReportedRun, ReportedSet
@@ -20,33 +20,24 @@ def junit_xml(report: Report) -> str:
     suites: dict[str, list[ReportedSet]] = {}
     for each in report.sets:
         suites.setdefault(each.recipe, []).append(each)
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f"<testsuites{_attributes(name='llmb', **_counts(report.sets))}>",
-        *(line for recipe, sets in suites.items() for line in _suite(recipe, sets)),
-        "</testsuites>",
-    ]
-    return "\n".join(lines) + "\n"
+    root = Element("testsuites", _attributes(name="llmb", **_counts(report.sets)))
+    for recipe, sets in suites.items():
+        _add_suite(root, recipe, sets)
+    indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
-def _suite(recipe: str, sets: Sequence[ReportedSet]) -> Iterator[str]:
+def _add_suite(root: Element, recipe: str, sets: Sequence[ReportedSet]) -> None:
     created = sorted(str(run.result["created"]) for each in sets for run in each.runs if run.result.get("created"))
     timestamp = {"timestamp": created[0].partition(".")[0].partition("+")[0]} if created else {}
-    yield f"  <testsuite{_attributes(name=recipe, **_counts(sets), time=_time_s(sets), **timestamp)}>"
+    suite = SubElement(root, "testsuite", _attributes(name=recipe, **_counts(sets), time=_time_s(sets), **timestamp))
     for each in sets:
-        yield from _case(each)
-    yield "  </testsuite>"
-
-
-def _case(each: ReportedSet) -> Iterator[str]:
-    classname = ".".join((each.recipe, each.gpu_type, each.dtype))
-    yield f"    <testcase{_attributes(classname=classname, name=each.title, time=_time_s([each]))}>"
-    yield "      <properties>"
-    for name, value in _properties(each).items():
-        yield f"        <property{_attributes(name=name, value=value)}/>"
-    yield "      </properties>"
-    yield from (f"      {line}" for line in _outcome(each))
-    yield "    </testcase>"
+        classname = ".".join((each.recipe, each.gpu_type, each.dtype))
+        case = SubElement(suite, "testcase", _attributes(classname=classname, name=each.title, time=_time_s([each])))
+        properties = SubElement(case, "properties")
+        for name, value in _properties(each).items():
+            SubElement(properties, "property", _attributes(name=name, value=value))
+        _add_outcome(case, each)
 
 
 def _properties(each: ReportedSet) -> dict[str, Any]:
@@ -60,17 +51,18 @@ def _properties(each: ReportedSet) -> dict[str, Any]:
     }
 
 
-def _outcome(each: ReportedSet) -> Iterator[str]:
-    """Yield the element of a case that did not pass."""
+def _add_outcome(case: Element, each: ReportedSet) -> None:
+    """Add the element of a case that did not pass."""
     if incomplete := find_incomplete(each):
         failure = incomplete.result.get("failure") or {}
         cause = failure.get("cause") or incomplete.result.get("state")
         reason = incomplete.result.get("reason") or cause
-        yield f"<error{_attributes(type=cause, message=reason)}>{_text(failure.get('evidence', ''))}</error>"
+        error = SubElement(case, "error", _attributes(type=cause, message=reason))
+        error.text = _clean(failure.get("evidence", ""))
     elif each.verdict == "fail":
-        yield f"<failure{_attributes(type='slower', message=each.reason)}/>"
+        SubElement(case, "failure", _attributes(type="slower", message=each.reason))
     elif each.verdict != "pass":
-        yield f"<skipped{_attributes(message=each.reason)}/>"
+        SubElement(case, "skipped", _attributes(message=each.reason))
 
 
 def find_incomplete(each: ReportedSet) -> ReportedRun | None:
@@ -95,15 +87,9 @@ def _time_s(sets: Iterable[ReportedSet]) -> str:
     return f"{sum(time_s for time_s in times if time_s is not None):.3f}"
 
 
-def _attributes(**values: Any) -> str:
-    """Return XML attributes. A value of None is empty."""
-    return "".join(
-        f" {name}={quoteattr(_clean('' if value is None else str(value)))}" for name, value in values.items()
-    )
-
-
-def _text(text: str) -> str:
-    return escape(_clean(text))
+def _attributes(**values: Any) -> dict[str, str]:
+    """Return the values as attributes of an element. A value of None is empty."""
+    return {name: _clean("" if value is None else str(value)) for name, value in values.items()}
 
 
 def _clean(text: str) -> str:
