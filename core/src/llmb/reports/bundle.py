@@ -97,15 +97,20 @@ def _environment(registry: PluginRegistry) -> dict[str, Any]:
 def _reports(files: Mapping[str, bytes], run_ids: Sequence[str], registry: PluginRegistry) -> dict[str, bytes]:
     """Return the reports on the bundled files, which are those without names. HTML needs the package llmb-report."""
     with tempfile.TemporaryDirectory(prefix="llmb-bundle-") as folder:
-        for name, data in files.items():
-            path = Path(folder, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+        write_files(folder, files)
         report = describe_runs([read_result(RunRecord(Path(folder, "runs", run_id))) for run_id in run_ids])
         texts = {"report.csv": runs_csv(report.runs), "report.xml": junit_xml(report)}
         with suppress(PluginError):  # the other files are complete without it
             texts["report.html"] = registry.report_renderer(".html")(report)
         return {name: text.replace(folder, ".").encode() for name, text in texts.items()}
+
+
+def write_files(folder: str, files: Mapping[str, bytes]) -> None:
+    """Write the files of a bundle below a folder."""
+    for name, data in files.items():
+        path = Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
 
 def _as_json(document: Mapping[str, Any]) -> bytes:

@@ -27,7 +27,7 @@ from llmb.plugins.addresses import address_in
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord
 from llmb.records.run_logs import RunLogs
-from llmb.reports.bundle import MANIFEST, NAMESPACE, SIGNATURE
+from llmb.reports.bundle import MANIFEST, NAMESPACE, SIGNATURE, write_files
 from llmb.spec.choose_point import published_point
 from llmb.spec.export import import_run
 from llmb.values.errors import Fault, LlmbError, LogError
@@ -74,10 +74,7 @@ def verify_bundle(file: Path, *, allowed_signers: Path | None = None) -> BundleC
         mismatches += [problem] if problem else []
     if not mismatches:
         with tempfile.TemporaryDirectory(prefix="llmb-bundle-") as folder:
-            for name, data in files.items():
-                path = Path(folder, name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data)
+            write_files(folder, files)
             registry = PluginRegistry()
             records = [RunRecord(Path(folder, "runs", run_id)) for run_id in run_ids]
             mismatches += [f"{run_id}: {problem}" for run_id, problem in _recompute(records, registry)]
