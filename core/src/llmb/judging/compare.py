@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
 
 from llmb.analysis.change import Call, call_change, compare_repeats, kept_indices
 from llmb.analysis.mean_step_time import mean_of_known
+from llmb.analysis.metrics import Metrics
 from llmb.analysis.verdict import Repeat, judge_repeats
 from llmb.judging.differences import Difference, find_differences
 from llmb.plugins.addresses import address_in
@@ -101,38 +102,32 @@ class RunComparison:
 
 @attrs.frozen(kw_only=True)
 class _Run:
-    """A run with its spec, and its step time if it has one."""
+    """A run that completed and whose window was measured."""
 
     result: RunResult
     spec: dict[str, Any]
-
-    @property
-    def repeat(self) -> Repeat | None:
-        """The run's step time, None unless the run completed and its window was measured."""
-        if self.result.state != "completed" or self.result.window is None:
-            return None
-        return Repeat(window=self.result.window, steady_state=self.result.steady_state, name=self.result.run_id)
+    metrics: Metrics
+    repeat: Repeat
 
     @property
     def point(self) -> Point:
         """The configuration in which runs must agree to be compared."""
-        workload = self.spec.get("workload", {})
-        model, metrics = self.spec.get("model", {}), self.result.metrics
-        sizes = (model.get("layers"), metrics and metrics.seq_len, metrics and metrics.global_batch_size)
+        workload, layers = self.spec.get("workload", {}), self.spec.get("model", {}).get("layers")
+        sizes = (layers, self.metrics.seq_len, self.metrics.global_batch_size)
         return (self.result.recipe, *(workload.get(name) for name in AT_POINT[1:]), *sizes)
 
 
 def compare_runs(a: Sequence[RunResult], b: Sequence[RunResult]) -> RunComparison:
     """Compare two groups of recorded runs at the points that both have. Raise RecordError for a damaged record."""
-    sides = [_group(_read(side)) for side in (a, b)]
-    pairs = {point: (runs, sides[1][point]) for point, runs in sides[0].items() if point in sides[1]}
+    runs_of_a, runs_of_b = _read(a), _read(b)
+    pairs = {point: (runs, runs_of_b[point]) for point, runs in runs_of_a.items() if point in runs_of_b}
     points = [_compare_point(point, *pair) for point, pair in pairs.items()]
     return _comparison(a, b, points, [([r.spec for r in one], [r.spec for r in two]) for one, two in pairs.values()])
 
 
 def compare_with_baseline(runs: Sequence[RunResult]) -> RunComparison:
     """Compare recorded runs with the published configuration of their recipe. Raise RecordError or PluginError."""
-    groups = _group([run for run in _read(runs) if run.result.metrics and run.result.metrics.baseline])
+    groups = _read([run for run in runs if run.metrics and run.metrics.baseline])
     points = [_compare_with_published(point, group) for point, group in groups.items()]
     registry = PluginRegistry()
     specs = [([r.spec for r in group], [_published_spec(group[0], registry)]) for group in groups.values()]
@@ -158,26 +153,21 @@ def _comparison(
     )
 
 
-def _read(results: Sequence[RunResult]) -> list[_Run]:
-    return [_Run(result=each, spec=RunRecord(runs_folder() / each.run_id).spec()) for each in results]
-
-
-def _group(runs: Sequence[_Run]) -> dict[Point, list[_Run]]:
-    """Return the runs with a step time by their points."""
+def _read(results: Iterable[RunResult]) -> dict[Point, list[_Run]]:
+    """Return the measured runs by their points. Raise RecordError for a damaged record."""
     groups: dict[Point, list[_Run]] = {}
-    for run in runs:
-        if run.repeat:
+    for result in results:
+        spec, window, metrics = RunRecord(runs_folder() / result.run_id).spec(), result.window, result.metrics
+        if result.state == "completed" and window and metrics:
+            repeat = Repeat(window=window, steady_state=result.steady_state, name=result.run_id)
+            run = _Run(result=result, spec=spec, metrics=metrics, repeat=repeat)
             groups.setdefault(run.point, []).append(run)
     return groups
 
 
-def _repeats(runs: Sequence[_Run]) -> list[Repeat]:
-    return [repeat for run in runs if (repeat := run.repeat)]
-
-
 def _compare_point(point: Point, a: Sequence[_Run], b: Sequence[_Run]) -> PointChange:
-    change = compare_repeats(_repeats(a), _repeats(b))
-    same_flops = len({run.result.metrics.flops_per_sequence for run in (*a, *b) if run.result.metrics}) == 1
+    change = compare_repeats([run.repeat for run in a], [run.repeat for run in b])
+    same_flops = len({run.metrics.flops_per_sequence for run in (*a, *b)}) == 1
     return PointChange(
         **dict(zip(AT_POINT, point, strict=False)),
         a=_side(a, change.a_s, with_mfu=same_flops),
@@ -191,22 +181,20 @@ def _compare_point(point: Point, a: Sequence[_Run], b: Sequence[_Run]) -> PointC
 
 def _side(runs: Sequence[_Run], step_time_s: float, *, with_mfu: bool = True) -> ComparedSide:
     """Return one side of a comparison, without MFU if the sides count the FLOPs of the model differently."""
-    kept = [runs[index] for index in kept_indices(_repeats(runs))]
-    metrics = [run.result.metrics for run in kept if run.result.metrics]
+    kept = [runs[index] for index in kept_indices([run.repeat for run in runs])]
     return ComparedSide(
         runs=tuple(run.result.run_id for run in runs),
         left_out=tuple(run.result.run_id for run in runs if run not in kept),
         step_time_s=step_time_s,
-        tokens_per_s=mean_of_known(each.tokens_per_s for each in metrics),
-        mfu=mean_of_known(each.mfu for each in metrics) if with_mfu else None,
+        tokens_per_s=mean_of_known(run.metrics.tokens_per_s for run in kept),
+        mfu=mean_of_known(run.metrics.mfu for run in kept) if with_mfu else None,
     )
 
 
 def _compare_with_published(point: Point, runs: Sequence[_Run]) -> PointChange:
     """Compare runs with their published step time by the rule of a verdict."""
-    metrics = [run.result.metrics for run in runs if run.result.metrics]
-    baseline = next(each.baseline for each in metrics if each.baseline)
-    judgement = judge_repeats(_repeats(runs), baseline.step_time_s, 0.0)
+    baseline = next(run.metrics.baseline for run in runs if run.metrics.baseline)
+    judgement = judge_repeats([run.repeat for run in runs], baseline.step_time_s, 0.0)
     ratio, (low, _high) = judgement.ratio or 1.0, judgement.interval or (1.0, 1.0)
     return PointChange(
         **dict(zip(AT_POINT, point, strict=False)),
