@@ -193,6 +193,12 @@ def test_a_run_is_compared_with_its_published_configuration(llmb: Llmb, record: 
     assert "baseline" in llmb("compare", run, "baseline").out
 
 
+def test_a_window_that_is_off_the_steady_state_is_not_slower_than_published(record: Record) -> None:
+    stalled = record(2 * PUBLISHED_S, steady_s=PUBLISHED_S)
+    [point] = library.compare(stalled, "baseline").points
+    assert (point.change, point.call) == (pytest.approx(1), "none")
+
+
 def test_the_published_configuration_is_the_one_of_the_variant(record: Record) -> None:
     point = {"recipe": "megatron_bridge/llama3.1-70b@26.06", "gpu_type": "gb300", "dtype": "fp8", "variant": "mxfp8"}
     run = record(7.0, workload=point, parallelism={"micro_batch_size": 2})

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.change import Call, call_change, compare_repeats, kept_indices
+from llmb.analysis.change import Call, compare_repeats, kept_indices
 from llmb.analysis.mean_step_time import mean_of_known
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.verdict import Repeat, judge_repeats
@@ -192,7 +192,7 @@ def _side(runs: Sequence[_Run], step_time_s: float, *, with_mfu: bool = True) ->
 
 
 def _compare_with_published(point: Point, runs: Sequence[_Run]) -> PointChange:
-    """Compare runs with their published step time by the rule of a verdict."""
+    """Compare runs with their published step time: the direction is that of a verdict without tolerance."""
     baseline = next(run.metrics.baseline for run in runs if run.metrics.baseline)
     judgement = judge_repeats([run.repeat for run in runs], baseline.step_time_s, 0.0)
     ratio, (low, _high) = judgement.ratio or 1.0, judgement.interval or (1.0, 1.0)
@@ -202,7 +202,7 @@ def _compare_with_published(point: Point, runs: Sequence[_Run]) -> PointChange:
         b=ComparedSide(runs=(), step_time_s=baseline.step_time_s, tokens_per_s=baseline.tokens_per_s, mfu=baseline.mfu),
         change=ratio - 1,
         margin=ratio - low,
-        call=call_change(ratio - 1, ratio - low),
+        call="slower" if judgement.verdict == "fail" else "faster" if judgement.verdict == "pass" else "none",
         test=None,
     )
 
