@@ -83,3 +83,11 @@ def test_a_log_without_ranks_has_no_comparison(llmb: Llmb, tmp_path: Path) -> No
     log.write_text("".join(line for rank, line in step_lines() if rank == 0))
 
     assert llmb("grade", log, *POINT, "--json").json["rank_times"] is None
+
+
+def test_a_slow_log_without_a_rank_or_host_in_its_name_is_an_unknown_rank(llmb: Llmb, tmp_path: Path) -> None:
+    logs = [tmp_path / f"{name}.log" for name in "abcdefghijklmnop"]
+    for rank, line in step_lines():
+        with logs[rank].open("a") as file:
+            file.write(line)
+    assert "slow ranks    unknown rank +8." in llmb("grade", *logs, *POINT).out

@@ -60,8 +60,8 @@ def slow_rank_rows(comparison: llmb.RankComparison | None) -> list[tuple[str, st
 
 
 def _describe_slow_rank(slow: llmb.SlowRank) -> str:
-    place = f" on {slow.host}" if slow.host and slow.rank is not None else slow.host or ""
-    return f"{'' if slow.rank is None else f'rank {slow.rank}'}{place} {_percent(slow.excess)}"
+    parts = ["" if slow.rank is None else f"rank {slow.rank}", slow.host or ""]
+    return f"{' on '.join(filter(None, parts)) or 'unknown rank'} {_percent(slow.excess)}"
 
 
 def _percent(excess: float) -> str:
