@@ -193,10 +193,13 @@ def test_a_run_is_compared_with_its_published_configuration(llmb: Llmb, record: 
     assert "baseline" in llmb("compare", run, "baseline").out
 
 
-def test_a_window_that_is_off_the_steady_state_is_not_slower_than_published(record: Record) -> None:
+def test_a_window_that_is_off_the_steady_state_is_not_slower_than_published(llmb: Llmb, record: Record) -> None:
     stalled = record(2 * PUBLISHED_S, steady_s=PUBLISHED_S)
     [point] = library.compare(stalled, "baseline").points
     assert (point.change, point.call) == (pytest.approx(1), "none")
+    shown = llmb("compare", stalled, "baseline").out
+    assert "~ the window is off the steady state" in shown
+    assert "within noise" not in shown
 
 
 def test_the_published_configuration_is_the_one_of_the_variant(record: Record) -> None:

@@ -69,7 +69,10 @@ def _percent(change: float) -> str:
 
 
 def _print_footnotes(found: llmb.RunComparison) -> None:
-    if any(point.call == "none" for point in found.points):
+    unclear = [point for point in found.points if point.call == "none"]
+    if any(abs(point.change) > point.margin for point in unclear):
+        output.print_prose("~ the window is off the steady state, which does not confirm the change")
+    if any(abs(point.change) <= point.margin for point in unclear):
         few = found.b != "baseline" and any(point.test is None for point in found.points)
         advice = "; with 4 runs per side, a Mann-Whitney U test is added" if few else ""
         output.print_prose(f"~ within noise{advice}")
