@@ -12,7 +12,7 @@ GROUPS = {
     "Explore": ("recipes", "help"),
     "Extend": ("plugins", "schema", "new-plugin"),
 }
-"""The commands in the order of ``llmb --help``. A command that is in no group comes last."""
+"""All commands, in the order of ``llmb --help``."""
 
 FIRST_COMMANDS = """\
 llmb benchmarks the training of large language models. Begin with:
@@ -57,9 +57,9 @@ EXAMPLES = {
 """An example of each command, which ends its help. ``3n4fr`` and ``k7x2p`` are the beginnings of run ids."""
 
 
-def epilog(command: str) -> str | None:
+def epilog(command: str) -> str:
     """Return the end of a command's help, with its example."""
-    return f"\b\nExample:\n  {EXAMPLES[command]}" if command in EXAMPLES else None
+    return f"\b\nExample:\n  {EXAMPLES[command]}"
 
 
 class Command(typer.core.TyperCommand):
@@ -83,16 +83,9 @@ class GroupedCommands(typer.core.TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one section per group, with the same width of the first column."""
-        names = self.list_commands(ctx)
-        grouped = {name for group in GROUPS.values() for name in group}
-        groups = {**GROUPS, "More": tuple(name for name in names if name not in grouped)}
-        width = max(map(len, names))
-        for title, group in groups.items():
-            rows = [(name.ljust(width), self._summary(ctx, name)) for name in group if name in names]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
-
-    def _summary(self, ctx: Any, name: str) -> str:
-        command = self.get_command(ctx, name)
-        return command.get_short_help_str(limit=200) if command else ""
+        width = max(map(len, self.commands))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name.ljust(width), self.commands[name].get_short_help_str(limit=200)) for name in names]
+                )
