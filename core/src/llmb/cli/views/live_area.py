@@ -6,7 +6,7 @@ import io
 import math
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.control import Control
@@ -33,9 +33,10 @@ class LiveArea:
     other output.
     """
 
-    def __init__(self, console: Console, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._wraps = wraps_old_lines(environ)
+        is_known = os.environ.get("TERM_PROGRAM") in WRAPPING_PROGRAMS
+        self._wraps = is_known or any(map(os.environ.get, WRAPPING_VARIABLES))
         self._lines: list[Text] = []
         self._size = console.size
         self._lock = threading.RLock()
@@ -114,11 +115,6 @@ class LinesAbove(io.TextIOBase):
         for line in lines:
             self._area.print_above(Text(line))
         return len(text)
-
-
-def wraps_old_lines(environ: Mapping[str, str]) -> bool:
-    """Check whether the terminal is known to wrap the lines on its screen when it becomes narrower."""
-    return environ.get("TERM_PROGRAM") in WRAPPING_PROGRAMS or any(environ.get(name) for name in WRAPPING_VARIABLES)
 
 
 def _up(count: int) -> list[Segment]:
