@@ -64,9 +64,9 @@ from made_logs import (
 
 from llmb.analysis.mean_step_time import summarise
 from llmb.logs.files import blocks_of
-from llmb.logs.log_status import log_status
 from llmb.logs.signature_files import known_signatures
 from llmb.logs.step_series import StepSeries
+from llmb.parsing.log_ending import log_status
 from llmb.parsing.parse_log import parse_run
 from llmb.plugins.registry import PluginRegistry
 from llmb_maxtext.log import MaxTextLog

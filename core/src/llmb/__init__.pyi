@@ -57,13 +57,13 @@ from .judging.sets import RepeatSet as RepeatSet
 from .judging.sets import find_repeats as find_repeats
 from .judging.sets import judge_sets as judge_sets
 from .logs.lines import LineParser as LineParser
-from .logs.log_status import LogStatus as LogStatus
 from .logs.signature_files import read_signatures as read_signatures
 from .logs.step_series import StepSeries as StepSeries
 from .logs.steps_csv import StepColumns as StepColumns
 from .logs.steps_csv import steps_csv as steps_csv
 from .parsing.directories import ParsedPath as ParsedPath
 from .parsing.directories import PassedOver as PassedOver
+from .parsing.log_ending import LogStatus as LogStatus
 from .parsing.other_frameworks import recognise_framework as recognise_framework
 from .parsing.parse_log import ParsedLog as ParsedLog
 from .paths import home_folder as home_folder

@@ -18,7 +18,7 @@ from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_
 from llmb.judging.measure_point import measure_point
 from llmb.judging.read_logs import read_run
 from llmb.judging.save_grade import GradedLog, save_runs, spec_tables
-from llmb.logs.log_status import LogStatus
+from llmb.parsing.log_ending import LogStatus
 from llmb.parsing.parse_log import ParsedLog
 from llmb.plugins.addresses import address_in
 from llmb.plugins.registry import PluginRegistry

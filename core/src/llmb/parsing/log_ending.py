@@ -8,11 +8,10 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.files import end_of
-from llmb.logs.log_status import LogStatus, log_status
 from llmb.logs.step_series import StepSeries
 from llmb.logs.steps_after_message import LastSteps, NewParser
 from llmb.plugins.registry import PluginRegistry
@@ -20,6 +19,9 @@ from llmb.values.causes import CAUSES, Cause
 from llmb.values.errors import PluginError, PluginWarning
 from llmb.values.failure import Failure, Signature
 from llmb.values.steps import Notice
+
+LogStatus = Literal["complete", "incomplete", "no_data", "nan"]
+"""``status`` of a log in the output of ``llmb parse``."""
 
 END = 1 << 20
 """Bytes at the end of a log that are searched for messages of schedulers, and for failures after the last step."""
@@ -29,6 +31,27 @@ SUCCEEDED = re.compile(rb'"key": ?"run_stop"[^\n]*"status": ?"success"')
 
 BEGAN = re.compile(rb'"key": ?"(?:init_start|run_start)"')
 """Messages at the beginning of a training, from the same rules."""
+
+
+def log_status(series: StepSeries, steps_asked: int | None = None) -> LogStatus:
+    """Return whether a log contains all steps of its run: ``steps_asked``, else the number that the log announces.
+
+    ``no_data`` means that there is no step, and ``nan`` that a loss was NaN at any step. ``complete`` means that all
+    steps are there, even if a failure follows them. If the number of steps is unknown, a log is ``complete`` unless it
+    reports a failure without reporting that the run finished. A log without the end of the training is incomplete if
+    the framework prints the end.
+    """
+    if not series.steps:
+        return "no_data"
+    if series.nan:
+        return "nan"
+    if series.missing_end:
+        return "incomplete"
+    total = steps_asked if steps_asked is not None else series.total_steps
+    if total is not None:
+        return "complete" if series.count >= total else "incomplete"
+    failed = series.has_notice(*CAUSES)
+    return "incomplete" if failed and not series.has_notice("finished") else "complete"
 
 
 def classify_log_end(

@@ -19,13 +19,12 @@ from llmb.analysis.valid_range import stated
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.files import blocks_of
 from llmb.logs.fill_commands import fill_commands
-from llmb.logs.log_status import LogStatus
 from llmb.logs.rank_steps import RankSteps, has_rank
 from llmb.logs.step_series import StepSeries
 from llmb.logs.steps_after_message import LastSteps
 from llmb.parsing.compressed import compression, unpacked
 from llmb.parsing.file_filter import beginning, experiment, is_binary
-from llmb.parsing.log_ending import classify_log_end
+from llmb.parsing.log_ending import LogStatus, classify_log_end
 from llmb.parsing.select_run import up_to_run
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.error_text import counted

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from llmb.logs.log_status import log_status
 from llmb.logs.step_series import StepSeries
+from llmb.parsing.log_ending import log_status
 from llmb.values.steps import Notice, NoticeKind, Step
 
 
