@@ -67,7 +67,7 @@ from llmb.logs.files import blocks_of
 from llmb.logs.signature_files import known_signatures
 from llmb.logs.step_series import StepSeries
 from llmb.parsing.log_ending import log_status
-from llmb.parsing.parse_log import parse_run
+from llmb.parsing.parse_log import LogReader
 from llmb.plugins.registry import PluginRegistry
 from llmb_maxtext.log import MaxTextLog
 
@@ -201,7 +201,7 @@ def diagnosis(path: Path, name: str, repeats: int) -> Figure:
     signatures.write_text("\n".join(each.needle.strip() for each in known_signatures()))
 
     def parse_incomplete() -> None:
-        parsed = parse_run([path], "maxtext", registry(), steps_asked=1000)
+        parsed = LogReader(framework="maxtext", registry=registry(), steps_asked=1000).read([path])
         assert (parsed.status, parsed.failure is not None) == ("incomplete", name == "failed")
 
     by_grep, by_us = best_seconds(repeats, lambda: grep(path, "-Ff", str(signatures)), parse_incomplete)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from llmb import Notice, Step
 from llmb.logs import files
-from llmb.parsing.parse_log import parse_run
+from llmb.parsing.parse_log import LogReader
 from llmb.plugins.registry import PluginRegistry
 
 FRAMEWORKS = ["maxtext", "megatron_bridge", "nemo_launcher"]
@@ -89,7 +89,7 @@ def parsed(framework: str, log: bytes, block: int) -> dict[str, Any]:
     with TemporaryDirectory() as folder, mock.patch.object(files, "BLOCK", block):
         path = Path(folder, "run.log")
         path.write_bytes(log)
-        document = parse_run([path], framework, REGISTRY).as_dict()
+        document = LogReader(framework=framework, registry=REGISTRY).read([path]).as_dict()
     text = json.dumps(document).replace(folder, "FOLDER")
     return json.loads(re.sub(r'"evidence": "[^"]*"', '"evidence": ""', text))  # type: ignore[no-any-return]  # JSON
 

@@ -133,12 +133,15 @@ def parse(
     log itself. ``run`` is one of several runs in the log, from 1, by default the last one. ``registry`` is that of
     `load`. Raise LogError if a log cannot be read or lacks the run, and PluginError for an unknown framework.
     """
-    from llmb.parsing.parse_log import parse_run
+    from llmb.parsing.parse_log import LogReader
 
     logs = [logs] if isinstance(logs, str | Path) else logs
     registry = registry or PluginRegistry()
     name, known_run = _framework_and_run(framework, recipe, gpus, registry)
-    return parse_run([Path(log) for log in logs], name, registry, window, steps, run, known_run)
+    reader = LogReader(
+        framework=name, registry=registry, window=window, steps_asked=steps, run=run, known_run=known_run
+    )
+    return reader.read([Path(log) for log in logs])
 
 
 @check_arguments
@@ -158,15 +161,16 @@ def parse_paths(
     The other arguments are those of `parse`. Return one value per path, which lists the files that cannot be read
     instead of raising LogError. Raise PluginError for an unknown framework.
     """
-    from llmb.parsing.directories import LogReader
+    from llmb.parsing.directories import read_path
     from llmb.parsing.other_frameworks import with_writer
+    from llmb.parsing.parse_log import LogReader
 
     registry = registry or PluginRegistry()
     name, known_run = _framework_and_run(framework, recipe, gpus, registry)
     reader = LogReader(
         framework=name, registry=registry, window=window, steps_asked=steps, run=run, known_run=known_run
     )
-    return [with_writer(reader.read(Path(path)), name, registry) for path in paths]
+    return [with_writer(read_path(Path(path), reader), name, registry) for path in paths]
 
 
 def _framework_and_run(

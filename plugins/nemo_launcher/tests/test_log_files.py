@@ -19,7 +19,7 @@ from parts.garbled import cut
 from llmb import Notice, Step
 from llmb.analysis.mean_step_time import summarise
 from llmb.logs.step_series import StepSeries
-from llmb.parsing.parse_log import parse_run
+from llmb.parsing.parse_log import LogReader
 from llmb.plugins.registry import PluginRegistry
 from llmb_nemo_launcher.log import NeMoLog
 
@@ -103,7 +103,7 @@ def test_a_real_log_has_the_steps_in_its_index(log: Path) -> None:
 def test_a_real_log_has_these_values(log: Path) -> None:
     if (expected := FIGURES.get(log.name[:2])) is None:
         pytest.skip("its figures are not written down here")
-    found = parse_run([log], "nemo_launcher", PluginRegistry())
+    found = LogReader(framework="nemo_launcher", registry=PluginRegistry()).read([log])
     first, last = found.series.steps[0], found.series.steps[-1]
 
     assert (first.step, last.step) == expected["steps"]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from llmb.parsing.directories import LogReader
+from llmb.parsing.directories import read_path
 from llmb.parsing.other_frameworks import read_with_others
-from llmb.parsing.parse_log import ParsedLog, parse_run
+from llmb.parsing.parse_log import LogReader, ParsedLog
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.errors import Fault, LogError
 from llmb.values.recipe import Window
@@ -34,7 +34,7 @@ def read_run(
     def read(name: str, known_run: Run[Any] | None = None) -> ParsedLog:
         reader = LogReader(framework=name, registry=registry, window=window, steps_asked=steps, known_run=known_run)
         files = [file for path in paths for file in (_files_of_ranks(path, reader) if os.path.isdir(path) else [path])]
-        return parse_run(files, name, registry, window, steps, known_run=known_run)
+        return reader.read(files)
 
     log = read(framework)
     if log.series.has_notice("run unknown") and all(map(os.path.isfile, log.paths)):  # a pipe cannot be read again
@@ -44,7 +44,7 @@ def read_run(
 
 def _files_of_ranks(folder: Path, reader: LogReader) -> list[Path]:
     """Return the logs in a directory; without any, all files that are named like logs. Raise LogError."""
-    found = reader.read(folder)
+    found = read_path(folder, reader)
     if found.faults:
         raise LogError(*found.faults)
     files = [log.path for log in found.logs] or [file.path for file in found.passed_over]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import attrs
 
@@ -22,6 +25,12 @@ PATH = re.compile(
 )
 HOST = re.compile(r"\w[\w.-]*")
 """Paths and hosts of a log, which other programs may have written, have no character that a shell interprets."""
+
+NAMED_LOGS = 4
+"""The most logs that a command of a remedy names. For more logs, the command names their folders."""
+
+PIPES = ("/dev/stdin", "/dev/fd/", "/proc/")
+"""Beginnings of the paths of logs that only this process can read."""
 
 
 def fill_commands(failure: Failure, words: Mapping[str, str]) -> Failure:
@@ -43,3 +52,22 @@ def _only_path(text: str) -> str:
     found = [*PATH.finditer(text)]
     paths = {path["quoted"] for path in found if path["quoted"]} or {path["bare"] for path in found}
     return paths.pop() if len(paths) == 1 else ""
+
+
+def names_of_logs(framework: str, plain: Mapping[Path, Path]) -> Mapping[str, str]:
+    """Return the names for the commands of a remedy, as words of a shell.
+
+    Such commands can search neither packed logs nor pipes.
+    """
+    if any(path != text or str(path).startswith(PIPES) for path, text in plain.items()):
+        return {"FRAMEWORK": shlex.quote(framework)}
+    logs = plain if len(plain) <= NAMED_LOGS else _folders_of(plain)
+    names = (f"./{log}" if str(log).startswith("-") else str(log) for log in logs)
+    return {"FRAMEWORK": shlex.quote(framework), "LOGS": shlex.join(sorted(names))}
+
+
+def _folders_of(logs: Iterable[Path]) -> set[Path]:
+    """Return the folders of the logs, or if they are many, the folder that contains all of them."""
+    folders = {log.parent for log in logs}
+    common = Path(os.path.commonpath([folder.absolute() for folder in folders]))
+    return folders if len(folders) <= NAMED_LOGS or common == Path("/") else {common}

@@ -15,7 +15,7 @@ import attrs
 
 from llmb.parsing.directories import ParsedPath
 from llmb.parsing.file_filter import files_below, is_named_like_a_log
-from llmb.parsing.parse_log import ParsedLog, parse_run
+from llmb.parsing.parse_log import LogReader, ParsedLog
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, LogError, PluginError, PluginWarning, SpecError
@@ -120,7 +120,7 @@ def with_writer(found: ParsedPath, framework: str, registry: PluginRegistry) -> 
 
 
 def _parse(log: Path, registry: PluginRegistry, framework: str) -> ParsedLog:
-    return parse_run([log], framework, registry)
+    return LogReader(framework=framework, registry=registry).read([log])
 
 
 def _read_quietly(read: Callable[[str], ParsedLog], framework: str) -> ParsedLog | None:

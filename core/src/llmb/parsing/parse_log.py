@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
@@ -18,7 +17,7 @@ from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.valid_range import stated
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.files import blocks_of
-from llmb.logs.fill_commands import fill_commands
+from llmb.logs.fill_commands import fill_commands, names_of_logs
 from llmb.logs.rank_steps import RankSteps, has_rank
 from llmb.logs.step_series import StepSeries
 from llmb.logs.steps_after_message import LastSteps
@@ -34,12 +33,6 @@ from llmb.values.recipe import Window
 from llmb.values.run import Run
 from llmb.values.steps import Step
 
-NAMED_LOGS = 4
-"""The most logs that a command of a remedy names. For more logs, the command names their folders."""
-
-PIPES = ("/dev/stdin", "/dev/fd/", "/proc/")
-"""Beginnings of the paths of logs that only this process can read."""
-
 
 @attrs.frozen(kw_only=True)
 class ParsedLog:
@@ -47,8 +40,7 @@ class ParsedLog:
 
     It is the last one of the ``runs_in_log`` runs, unless the caller selected another. ``steps_asked`` is the number of
     steps in a complete run, or None if the log announces it. ``rank_times`` is None if the logs do not contain the step
-    times of several ranks. ``no_step`` is the reason why there is no step, or None if
-    there is one.
+    times of several ranks. ``no_step`` is the reason why there is no step, or None if there is one.
     """
 
     paths: tuple[Path, ...]
@@ -148,67 +140,57 @@ class ParsedLog:
         }
 
 
-def parse_run(
-    paths: Sequence[Path],
-    name: str,
-    registry: PluginRegistry,
-    window: Window | None = None,
-    steps_asked: int | None = None,
-    run: int | None = None,
-    known_run: Run[Any] | None = None,
-) -> ParsedLog:
-    """Read the log of a run, or the logs of its ranks, to their present end.
+@attrs.frozen(kw_only=True)
+class LogReader:
+    """Reader of one framework's logs.
 
-    ``run`` selects one of several runs in the log, counted from 1. ``known_run`` is the run that wrote the log, if it
-    is known: some parsers need its sizes. Raise LogError if a log is unreadable or does not contain the run, and
-    PluginError if the framework's parser fails.
+    ``window`` is by default that of ``known_run``, else the framework's usual one. ``steps_asked`` is the number of
+    steps in a complete log, and ``run`` selects one of several runs in a log, counted from 1. ``known_run`` is the run
+    that wrote the logs, if it is known: some parsers need its sizes.
     """
-    if not paths:
-        raise LogError("no log is named")
-    framework = registry.framework(name)
-    with _naming_the_log(paths), ExitStack() as stack:
-        plain = {path: stack.enter_context(unpacked(path)) for path in paths}
-        series, last_steps, ranks = _read_steps(framework, plain, known_run)
-        runs = series.runs
-        if run is not None and run != runs:
-            _check_run(paths, run, runs)
-            new_parser = partial(framework.parse_log, run=None)
-            plain = {path: stack.enter_context(up_to_run(text, run, new_parser)) for path, text in plain.items()}
-            series, last_steps, ranks = _read_steps(framework, plain, known_run)
-        status, failure = classify_log_end(name, registry, series, last_steps, steps_asked)
-        failure = failure and fill_commands(failure, _names(name, plain))
-        return ParsedLog(
-            paths=tuple(paths),
-            framework=name,
-            status=status,
-            series=series,
-            summary=summarise(series.steps, window or (known_run.window if known_run else framework.window)),
-            failure=failure,
-            experiment=experiment(paths[0], framework.log_files),
-            steps_asked=steps_asked,
-            no_step=None if series.steps else _explain(framework, name, plain.values(), broke=failure is not None),
-            runs_in_log=runs,
-            rank_times=compare_ranks(ranks.by_process(map(str, paths))),
-        )
 
+    framework: str
+    registry: PluginRegistry
+    window: Window | None = None
+    steps_asked: int | None = None
+    run: int | None = None
+    known_run: Run[Any] | None = None
 
-def _names(framework: str, plain: Mapping[Path, Path]) -> Mapping[str, str]:
-    """Return the names for the commands of a remedy, as words of a shell.
+    def read(self, paths: Sequence[Path]) -> ParsedLog:
+        """Read the log of a run, or the logs of its ranks, to their present end.
 
-    Such commands can search neither packed logs nor pipes.
-    """
-    if any(path != text or str(path).startswith(PIPES) for path, text in plain.items()):
-        return {"FRAMEWORK": shlex.quote(framework)}
-    logs = plain if len(plain) <= NAMED_LOGS else _folders_of(plain)
-    names = (f"./{log}" if str(log).startswith("-") else str(log) for log in logs)
-    return {"FRAMEWORK": shlex.quote(framework), "LOGS": shlex.join(sorted(names))}
-
-
-def _folders_of(logs: Iterable[Path]) -> set[Path]:
-    """Return the folders of the logs, or if they are many, the folder that contains all of them."""
-    folders = {log.parent for log in logs}
-    common = Path(os.path.commonpath([folder.absolute() for folder in folders]))
-    return folders if len(folders) <= NAMED_LOGS or common == Path("/") else {common}
+        Raise LogError if a log is unreadable or does not contain the run, and PluginError if the parser fails.
+        """
+        if not paths:
+            raise LogError("no log is named")
+        name, framework = self.framework, self.registry.framework(self.framework)
+        with _naming_the_log(paths), ExitStack() as stack:
+            plain = {path: stack.enter_context(unpacked(path)) for path in paths}
+            series, last_steps, ranks = _read_steps(framework, plain, self.known_run)
+            runs = series.runs
+            if self.run is not None and self.run != runs:
+                _check_run(paths, self.run, runs)
+                new_parser = partial(framework.parse_log, run=None)
+                plain = {
+                    path: stack.enter_context(up_to_run(text, self.run, new_parser)) for path, text in plain.items()
+                }
+                series, last_steps, ranks = _read_steps(framework, plain, self.known_run)
+            status, failure = classify_log_end(name, self.registry, series, last_steps, self.steps_asked)
+            failure = failure and fill_commands(failure, names_of_logs(name, plain))
+            usual_window = self.known_run.window if self.known_run else framework.window
+            return ParsedLog(
+                paths=tuple(paths),
+                framework=name,
+                status=status,
+                series=series,
+                summary=summarise(series.steps, self.window or usual_window),
+                failure=failure,
+                experiment=experiment(paths[0], framework.log_files),
+                steps_asked=self.steps_asked,
+                no_step=None if series.steps else _explain(framework, name, plain.values(), broke=failure is not None),
+                runs_in_log=runs,
+                rank_times=compare_ranks(ranks.by_process(map(str, paths))),
+            )
 
 
 def _check_run(paths: Sequence[Path], run: int, runs: int) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import tomli_w
 
-from llmb.parsing.parse_log import ParsedLog, parse_run
+from llmb.parsing.parse_log import LogReader, ParsedLog
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.toml_files import read_toml
 
@@ -19,7 +19,7 @@ DIGITS = 6
 
 def result_of(log: Path, framework: str, registry: PluginRegistry) -> dict[str, Any]:
     """Return status, numbers of steps, values of the last step and the mean of the window of a log."""
-    parsed = parse_run([log], framework, registry)
+    parsed = LogReader(framework=framework, registry=registry).read([log])
     found: dict[str, Any] = {"status": parsed.status, "steps": len(parsed.steps), "total": parsed.series.total_steps}
     if parsed.steps:
         found |= {"first": parsed.steps[0].step, "last": parsed.steps[-1].step, **_values(parsed)}
