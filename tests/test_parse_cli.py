@@ -298,6 +298,10 @@ def test_a_run_that_ends_before_the_end_of_the_window_has_failed(parse: Llmb, fo
     assert parse(folder / "a", "--window", "0:2", "--json").json["summary"] == {"succeeded": 0, "failed": 1}
 
 
+def test_a_window_of_one_step_that_is_missing_is_named_as_one_step(parse: Llmb, log: Path) -> None:
+    assert "no step 7\n" in parse(log.parent, "--window", "7:7").out
+
+
 @pytest.mark.parametrize("hole", [b"\0", bytes(30_000)], ids=["one byte", "a hole"])
 def test_in_a_directory_a_log_with_nul_bytes_is_read(parse: Llmb, log: Path, hole: bytes) -> None:
     log.write_bytes(b"begin \xe2\x96\x88" + hole + b"\n" + log.read_bytes())

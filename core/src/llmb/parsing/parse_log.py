@@ -123,6 +123,8 @@ class ParsedLog:
         if self.summary.window == "last":
             return "the last step has no time"
         first, last = self.summary.window
+        if first == last:
+            return f"step {first} is not measured" if self.summary.printed else f"no step {first}"
         return (
             f"steps {first} to {last} are not all measured" if self.summary.printed else f"no step of {first} to {last}"
         )
