@@ -39,16 +39,17 @@ def report(
         raise OptionsError("no output is named; add -o FILE.html, --junit FILE or --csv FILE")
     if len(set(files)) < len(files):
         raise OptionsError("two outputs have the same name")
-    render_page = _page_renderer(page) if page else None
+    renderers: dict[Path, Callable[[llmb.Report], str]] = {}
+    if page:
+        renderers[page] = _page_renderer(page)
+    if junit:
+        renderers[junit] = llmb.junit_xml
+    if csv:
+        renderers[csv] = lambda report: llmb.runs_csv(report.runs)
     with show_activity("reading the runs"):
         found = llmb.report(runs)
-    renderers: list[tuple[Path | None, Callable[[llmb.Report], str] | None]] = [
-        (page, render_page),
-        (junit, llmb.junit_xml),
-        (csv, lambda report: llmb.runs_csv(report.runs)),
-    ]
     with show_activity("writing the report"):
-        texts = {file: render(found) for file, render in renderers if file and render}
+        texts = {file: render(found) for file, render in renderers.items()}
     for file, text in texts.items():
         output.write_file(file, text)
 
