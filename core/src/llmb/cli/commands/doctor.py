@@ -16,9 +16,6 @@ from llmb.cli.typed_spec import TypedSpec
 MARKS = {True: ("ok", "green"), False: ("failed", "red"), None: ("-", "")}
 """The text and style for each value of ``DoctorCheck.ok``. A check without a result is no failure."""
 
-DETAIL_WIDTH = 30
-"""The least width of the column of details, in characters."""
-
 
 def doctor(
     target: Annotated[
@@ -74,4 +71,4 @@ def _print_checks(checks: Sequence[llmb.DoctorCheck]) -> None:
         rows.append((Text(*MARKS[check.ok]), check.name, check.detail))
         if check.remedy and not check.ok:
             rows.append(("", "", Text(f"remedy: {check.remedy}", "yellow")))
-    print_table([Column(), Column(), Column(wraps=DETAIL_WIDTH)], rows)
+    print_table([Column(), Column(), Column(wraps=30)], rows)

@@ -9,8 +9,6 @@ from llmb.cli import output
 from llmb.cli.options import AsJson
 
 TITLES = ("kind", "name", "distribution", "version")
-HOOKS_WIDTH = 20
-"""The least width of the column of hooks, in characters."""
 
 
 def plugins(as_json: AsJson = False) -> None:
@@ -32,4 +30,4 @@ def _print_plugins(plugins: Sequence[llmb.PluginInfo]) -> None:
     for plugin in plugins:
         error = Text(f"error: {plugin.error}", "red") if plugin.error else None
         rows.append((*(getattr(plugin, title) for title in TITLES), error or ", ".join(plugin.hooks)))
-    print_table([*map(Column, TITLES), Column("hooks", wraps=HOOKS_WIDTH)], rows)
+    print_table([*map(Column, TITLES), Column("hooks", wraps=20)], rows)

@@ -14,9 +14,6 @@ from llmb.cli.views.verdicts import four_digits
 
 CALLS = {"slower": Text("slower", "red"), "faster": Text("faster", "green"), "none": Text("~")}
 
-VALUE_WIDTH = 12
-"""The least width of a column of values, in characters."""
-
 
 def print_comparison(found: llmb.RunComparison) -> None:
     """Print the points that both sides have, the differences, and the runs that could not be compared."""
@@ -82,7 +79,7 @@ def _print_footnotes(found: llmb.RunComparison) -> None:
 
 
 def _print_differences(differences: Sequence[llmb.Difference], points: int) -> None:
-    columns = [Column("differences"), Column("A", wraps=VALUE_WIDTH), Column("B", wraps=VALUE_WIDTH), Column("at")]
+    columns = [Column("differences"), Column("A", wraps=12), Column("B", wraps=12), Column("at")]
     rows = [
         (f"  {_describe_key(each.key)}", each.a, each.b, f"{each.points} of {counted(points, 'point')}")
         for each in differences

@@ -31,9 +31,6 @@ DEGREES = ("tp", "pp", "vp", "cp", "ep", "etp", "fsdp")
 OPTIONAL = ("nodes", "dp", "micro_batch_size", "global_batch_size", "layers", "seq_len", "steps")
 """Columns of the table of runs that a narrow terminal leaves out, the last one first."""
 
-SWEEP_WIDTH = 20
-"""The least width of the column of sweep values, in characters."""
-
 SHOWN = {*KEYS_IN_NAME, "workload.recipe", *(f"parallelism.{name}" for name in DEGREES)}
 """Swept keys that are columns of their own."""
 
@@ -76,7 +73,7 @@ def _point_table(plans: Sequence[llmb.RunPlan], width: int | None) -> list[str]:
 
 def _column(title: str) -> Column:
     is_text = title in ("recipe", "gpu_type", "dtype", "sweep")
-    return Column(title, right=not is_text, optional=title in OPTIONAL, wraps=SWEEP_WIDTH if title == "sweep" else None)
+    return Column(title, right=not is_text, optional=title in OPTIONAL, wraps=20 if title == "sweep" else None)
 
 
 def _row(plan: llmb.RunPlan) -> dict[str, str]:

@@ -8,9 +8,6 @@ import llmb
 from llmb.cli.views.numbers import format_number
 from llmb.cli.views.tables import Cell, Column, print_table
 
-VALUE_WIDTH = 30
-"""The least width of a column of text, in characters."""
-
 MFU_TOLERANCE = 0.03
 """The relative difference of the logged and the computed MFU that needs a note."""
 
@@ -19,7 +16,7 @@ PROXY_NOTE = "proxy: the model is reduced, so the days of a training are not com
 
 def print_named_values(rows: Iterable[tuple[Cell, str]]) -> None:
     """Print a table of names and values, without the rows that have no value."""
-    print_table((Column(style="dim"), Column(wraps=VALUE_WIDTH)), [(name, value) for name, value in rows if value])
+    print_table((Column(style="dim"), Column(wraps=30)), [(name, value) for name, value in rows if value])
 
 
 def print_metrics(metrics: llmb.Metrics) -> None:

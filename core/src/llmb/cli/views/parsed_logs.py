@@ -26,12 +26,6 @@ LAST_STEPS = 5
 NAMED_FILES = 3
 """The number of passed-over files that a line names."""
 
-NAME_WIDTH = 30
-"""The least width of the column of names, in characters."""
-
-REASON_WIDTH = 20
-"""The least width of the column of reasons, in characters."""
-
 SUMMARY_KEYS = ("count", "step_time_s", "step_time_std_s", "tflops_per_gpu", "tflops_per_gpu_std")
 
 
@@ -172,11 +166,11 @@ def print_logs(logs: Sequence[llmb.ParsedLog], *, full_names: bool) -> None:
     if not logs:
         return
     titles = ("Time Std (ms)", "TFLOPS_per_GPU Mean", "TFLOPS_per_GPU Std")
-    columns = [Column("Experiment", wraps=NAME_WIDTH), Column("Status"), Column("Time Mean (ms)", right=True)]
+    columns = [Column("Experiment", wraps=30), Column("Status"), Column("Time Mean (ms)", right=True)]
     columns += [Column(title, right=True, optional=True) for title in titles]
     rows = [(name, *_cells(log)) for name, log in zip(_distinct_names(logs, full_names), logs, strict=True)]
     if any(log.reason for log in logs):
-        columns.append(Column("Reason", wraps=REASON_WIDTH))
+        columns.append(Column("Reason", wraps=20))
         rows = [(*row, log.reason or "") for row, log in zip(rows, logs, strict=True)]
     print_table(columns, rows)
     counts, window = _count_successes(logs), _describe_window(logs[0].summary.window)

@@ -16,12 +16,6 @@ from llmb.cli.views.sweep import describe_differences
 from llmb.cli.views.tables import Column, print_table
 from llmb.cli.views.verdicts import four_digits
 
-SWEEP_WIDTH = 18
-"""The least width of the column of sweep values, in characters."""
-
-CAUSE_WIDTH = 14
-"""The least width of the column of causes, in characters."""
-
 LONGEST_CAUSE = 60
 """Characters of a cause in the list. `llmb show` prints all of it."""
 
@@ -29,9 +23,9 @@ LONGEST_CAUSE = 60
 def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
     """Print one line per run."""
     differences = describe_differences(runs)
-    columns = [Column("run"), *([Column("sweep", wraps=SWEEP_WIDTH)] if any(differences) else [])]
+    columns = [Column("run"), *([Column("sweep", wraps=18)] if any(differences) else [])]
     columns += [Column("state"), Column("verdict", optional=True), Column("s/step", right=True, optional=True)]
-    columns += [Column("cause", wraps=CAUSE_WIDTH, optional=True)]
+    columns += [Column("cause", wraps=14, optional=True)]
     columns += [Column(title, right=True, optional=True) for title in ("MFU %", "tokens/s", "created")]
     rows = [_line(run, [each] if any(differences) else []) for run, each in zip(runs, differences, strict=True)]
     print_table(columns, rows)

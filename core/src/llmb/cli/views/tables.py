@@ -22,7 +22,9 @@ Cell = str | Text
 
 @attrs.frozen
 class Column:
-    """A column of a table. If the terminal is too narrow, only columns with ``wraps`` are broken, down to that width.
+    """A column of a table.
+
+    If the terminal is too narrow, only cells of columns with ``wraps`` are broken, down to that number of characters.
 
     ``optional`` columns are dropped if the terminal is too narrow for all: first the empty columns, then each that does
     not fit beside those before it.
