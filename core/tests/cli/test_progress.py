@@ -26,11 +26,6 @@ def test_a_line_has_phase_step_step_time_mfu_and_time_left() -> None:
     assert line == "k3x9f-tiny: train, step 7 of 50, 0.134 s/step, MFU 41.3 %, 1:05 left"
 
 
-def test_an_impossible_mfu_is_not_printed() -> None:
-    line = describe_progress(running(7, step_time_s=0.1337, mfu=1.3))
-    assert line == "k3x9f-tiny: train, step 7 of 50, 0.134 s/step, MFU above 100 % (wrong peak)"
-
-
 def test_before_the_first_step_there_is_only_the_phase() -> None:
     assert describe_progress(running()) == "k3x9f-tiny: train"
 

@@ -89,7 +89,7 @@ def describe_progress(progress: llmb.Progress) -> str:
         if progress.step_time_s is not None:
             parts.append(f"{progress.step_time_s:.3g} s/step")
         if progress.mfu is not None:
-            parts.append(f"MFU {100 * progress.mfu:.1f} %" if progress.mfu <= 1 else "MFU above 100 % (wrong peak)")
+            parts.append(f"MFU {100 * progress.mfu:.1f} %")
     if progress.left_s is not None:
         parts.append(f"{format_clock(progress.left_s)} left")
     return f"{progress.run_id}: {', '.join(parts)}"
