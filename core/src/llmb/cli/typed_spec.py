@@ -22,6 +22,10 @@ class TypedSpec(NamedTuple):
     target: str | None = None
     overrides: Sequence[str] = ()
 
+    def load(self, registry: llmb.PluginRegistry | None = None) -> llmb.Workload:
+        """Load the spec with the options that change it. Raise SpecError."""
+        return llmb.load(self.path, overrides=self.overrides, target=self.target, registry=registry)
+
     def name_in(self, text: str) -> str:
         """Return a text with this spec and its options instead of SPEC in the commands of llmb."""
         return COMMAND.sub(lambda command: f"llmb {command['name']} {self._words(**command.groupdict())}", text)

@@ -56,7 +56,7 @@ def _check_spec(typed: TypedSpec) -> list[llmb.DoctorCheck]:
     import attrs
 
     with typed.named_in_errors():
-        checks = llmb.doctor(workload=llmb.load(typed.path, overrides=typed.overrides, target=typed.target))
+        checks = llmb.doctor(workload=typed.load())
     return [attrs.evolve(each, detail=typed.name_in(each.detail), remedy=typed.name_in(each.remedy)) for each in checks]
 
 

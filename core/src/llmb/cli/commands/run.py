@@ -35,16 +35,11 @@ def run(
             _run(typed, detach=detach, check=check, as_json=as_json)
 
 
-def _load(typed: TypedSpec, registry: llmb.PluginRegistry) -> llmb.Workload:
-    return llmb.load(typed.path, overrides=typed.overrides, target=typed.target, registry=registry)
-
-
 def _run(typed: TypedSpec, *, detach: bool, check: bool, as_json: bool) -> None:
-
     def start(report_activity: Callable[[str], object]) -> llmb.Session:
         report_activity(f"reading {typed.path}")
         registry = llmb.PluginRegistry()
-        return llmb.start(_load(typed, registry), report_activity=report_activity, registry=registry)
+        return llmb.start(typed.load(registry), report_activity=report_activity, registry=registry)
 
     with open_session(start) as session:
         error = follow_runs(session, as_json=as_json, detach=detach)
@@ -61,7 +56,7 @@ def _dry_run(typed: TypedSpec, *, check: bool, as_json: bool) -> None:
 
     with show_activity(f"planning {typed.path}"):
         registry = llmb.PluginRegistry()
-        workload = _load(typed, registry)
+        workload = typed.load(registry)
         note_ignored({"--check": check}, "in a dry run")
         plans = llmb.plan(workload, registry=registry)
         existing = llmb.find_existing_items(plans)

@@ -6,20 +6,20 @@ import llmb
 from llmb.cli import output
 from llmb.cli.options import AsJson, Overrides, Spec, TargetName
 from llmb.cli.typed_spec import TypedSpec
+from llmb.cli.views.numbers import counted
 
 
 def validate(spec: Spec, overrides: Overrides = None, target: TargetName = None, as_json: AsJson = False) -> None:
     """Check a spec, report all errors together, and change nothing."""
     from llmb.cli.views.progress import show_activity
 
-    with TypedSpec(spec, target, overrides or ()).named_in_errors(), show_activity(f"checking {spec}"):
-        registry = llmb.PluginRegistry()
-        workload = llmb.load(spec, overrides=overrides or (), target=target, registry=registry)
+    typed, registry = TypedSpec(spec, target, overrides or ()), llmb.PluginRegistry()
+    with typed.named_in_errors(), show_activity(f"checking {spec}"):
+        workload = typed.load(registry)
         llmb.plan(workload.first_repeats, registry=registry)
     for note in workload.notes:
         output.print_message(note)
     if as_json:
         output.print_json({"file": workload.file, "runs": [each.run.name for each in workload.runs]})
     else:
-        count = len(workload.runs)
-        output.print_text(f"{spec}: valid, {count} run{'' if count == 1 else 's'}")
+        output.print_text(f"{spec}: valid, {counted(len(workload.runs), 'run')}")
