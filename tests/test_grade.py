@@ -220,6 +220,8 @@ def test_a_log_without_a_step(grade: Llmb, tmp_path: Path) -> None:
     assert answer.json["reason"] == "no maxtext steps found, and no other installed framework recognises the log"
     path.write_text(OUT_OF_MEMORY)
     assert grade(path, "--json").json["reason"].startswith("the run failed before its first step: ")
+    path.write_text("")
+    assert grade(path, "--json").json["reason"] == "the log is empty"
 
 
 @pytest.mark.parametrize(
@@ -230,13 +232,28 @@ def test_a_log_without_a_step(grade: Llmb, tmp_path: Path) -> None:
         (["missing.log", *POINT, "--window", "5:2"], "expected last, or FIRST:LAST"),
         (["missing.log", "--recipe", "maxtext/nothing", *POINT[2:]], "maxtext/nothing"),
         ([*POINT], "LOG"),
-        (["missing.log", *POINT, "--tolerance", "nan"], "tolerance: nan is out of range"),
+        (["missing.log", *POINT, "--tolerance", "nan"], "--tolerance: nan is out of range"),
     ],
 )
 def test_invalid_arguments_exit_with_2(llmb: Llmb, arguments: list[str], message: str) -> None:
     answer = llmb("grade", *arguments)
     assert (answer.status, answer.out) == (2, "")
     assert message in answer.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--tolerance", "0"), "--tolerance: invalid value 0.0; expected a number above 0 and below 1"),
+        (("--window", "100:200"), "--window: window [100, 200] is outside the run's 50 steps"),
+    ],
+)
+def test_values_that_cannot_be_recorded_are_named_as_options(
+    grade: Llmb, log: Callable[..., Path], options: tuple[str, ...], message: str
+) -> None:
+    answer = grade(log(PUBLISHED_S), *options, "--save")
+    assert answer.status == 2
+    assert answer.err.startswith(f"llmb: {message}")
 
 
 def test_the_library_returns_what_json_prints(grade: Llmb, log: Callable[..., Path]) -> None:

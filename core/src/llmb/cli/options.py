@@ -46,8 +46,10 @@ LIBRARY_ARGUMENTS = {
     **{name: f"--{name.replace('_', '-')}" for name in ("gpu_type", "dtype", "gpus", "variant", "framework", "recipe")},
     "step_time_s": "--step-time",
     "tflops_per_gpu": "--tflops-per-gpu",
+    **dict.fromkeys(("tolerance", "measure.tolerance"), "--tolerance"),
+    "measure.window": "--window",
 }
-"""Arguments of the library that errors name, with their options."""
+"""Arguments of the library, and keys of a run that is recorded, as errors name them, with their options."""
 
 WINDOW = "last|35:44"
 """How the help shows the value of --window."""

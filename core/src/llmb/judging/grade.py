@@ -193,6 +193,7 @@ class Grader:
     def _find_objection(self, log: ParsedLog, *, has_window: bool) -> Judgement | None:
         if log.no_step:
             reason = f"the run failed before its first step: {log.failure.cause}" if log.failure else log.no_step
+            reason = f"the log {reason}" if reason.startswith("is ") else reason
             reason = reason.replace(CHECK_FRAMEWORK, ", and no other installed framework recognises the log")
             return Judgement(verdict="undecided" if self._published_s else None, reason=reason)
         if log.framework != self.recipe.framework:
