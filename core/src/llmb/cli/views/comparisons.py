@@ -8,9 +8,8 @@ from rich.text import Text
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.numbers import counted
+from llmb.cli.views.numbers import counted, four_digits
 from llmb.cli.views.tables import Column, print_table
-from llmb.cli.views.verdicts import four_digits
 
 CALLS = {"slower": Text("slower", "red"), "faster": Text("faster", "green"), "none": Text("~")}
 

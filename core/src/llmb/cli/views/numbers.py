@@ -14,6 +14,16 @@ def format_number(value: float | None, unit: str = "") -> str:
     return f"{text} {unit}".strip()
 
 
+def four_digits(value: float) -> str:
+    """Return four significant digits, including zeros at the end, so that times in a column are equally precise."""
+    return f"{value:#.4g}".removesuffix(".") if 1e-4 <= value < 1000 else format_number(value)
+
+
+def describe_steps(first: int, last: int) -> str:
+    """Return a text such as ``step 5`` or ``steps 5 to 9``."""
+    return f"step {first}" if first == last else f"steps {first} to {last}"
+
+
 def counted(number: int, noun: str) -> str:
     """Return a count such as ``1 GPU`` or ``8 GPUs``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -13,7 +13,7 @@ from typing import Any
 import llmb
 from llmb.cli import output
 from llmb.cli.views.metrics import NAMED_VALUES
-from llmb.cli.views.numbers import counted, first_names, format_number
+from llmb.cli.views.numbers import counted, describe_steps, first_names, format_number
 from llmb.cli.views.run_details import describe_steady_state, failure_rows
 from llmb.cli.views.tables import ABSENT, Column, print_table
 
@@ -129,10 +129,7 @@ def _describe_mean(log: llmb.ParsedLog) -> str:
 
 
 def _describe_window(window: llmb.Window) -> str:
-    if window == "last":
-        return "the last step"
-    first, last = window
-    return f"step {first}" if first == last else f"steps {first} to {last}"
+    return "the last step" if window == "last" else describe_steps(*window)
 
 
 def _describe_missing_mean(log: llmb.ParsedLog) -> str:

@@ -10,11 +10,10 @@ from rich.text import Text
 import llmb
 from llmb.cli import output
 from llmb.cli.views.metrics import metric_notes
-from llmb.cli.views.numbers import format_number
+from llmb.cli.views.numbers import format_number, four_digits
 from llmb.cli.views.results import HIGH_MFU, STYLES
 from llmb.cli.views.sweep import describe_differences
 from llmb.cli.views.tables import Column, print_table
-from llmb.cli.views.verdicts import four_digits
 
 LONGEST_CAUSE = 60
 """Characters of a cause in the list. `llmb show` prints all of it."""

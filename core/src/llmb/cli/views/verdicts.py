@@ -6,7 +6,7 @@ from rich.text import Text
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.numbers import format_number
+from llmb.cli.views.numbers import describe_steps, format_number, four_digits
 
 STYLES = {"pass": "green", "fail": "red", "undecided": "yellow"}
 WORD_WIDTH = 9
@@ -40,7 +40,7 @@ def fill_clauses(text: str, width: int) -> list[str]:
 def published_row(metrics: llmb.Metrics | None) -> tuple[str, str]:
     """Return the published step time and its release."""
     baseline = metrics.baseline if metrics else None
-    text = f"{format_seconds(baseline.step_time_s)} per step (release {baseline.release})" if baseline else ""
+    text = f"{four_digits(baseline.step_time_s)} s per step (release {baseline.release})" if baseline else ""
     return "published", text
 
 
@@ -48,8 +48,7 @@ def window_row(window: llmb.MeasuredWindow | None, origin: str) -> tuple[str, st
     """Return the mean step time over the window."""
     if window is None:
         return "measured", ""
-    steps = f"step {window.last}" if window.first == window.last else f"steps {window.first} to {window.last}"
-    return "measured", f"{format_seconds(window.step_time_s)}, {steps} ({origin})"
+    return "measured", f"{four_digits(window.step_time_s)} s, {describe_steps(window.first, window.last)} ({origin})"
 
 
 def rates_row(metrics: llmb.Metrics | None) -> tuple[str, str]:
@@ -61,13 +60,3 @@ def rates_row(metrics: llmb.Metrics | None) -> tuple[str, str]:
     days = format_number(metrics.days_per_1t_tokens)
     parts.append(f"days to 1T tokens {days}" if days else "")
     return "tokens/s", "    ".join(filter(None, parts))
-
-
-def format_seconds(time_s: float) -> str:
-    """Return a time with four significant digits, so that times in a column are equally precise."""
-    return f"{four_digits(time_s)} s"
-
-
-def four_digits(value: float) -> str:
-    """Return a number with four significant digits, including zeros at the end."""
-    return f"{value:#.4g}" if 1e-4 <= value < 1000 else format_number(value)
