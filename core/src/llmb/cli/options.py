@@ -51,15 +51,18 @@ LIBRARY_ARGUMENTS = {
 }
 """Arguments of the library, and keys of a run that is recorded, as errors name them, with their options."""
 
-WINDOW = "last|35:44"
-"""How the help shows the value of --window."""
-
+Steps = Annotated[int | None, typer.Option("--steps", metavar="N", min=1, help="Number of steps in a complete log.")]
 OneRun = Annotated[
     str | None,
     typer.Argument(
         metavar="RUN", help="Run id or unique prefix. [default: the newest run]", autocompletion=complete_run
     ),
 ]
+
+
+def window_option(default: str) -> Any:
+    """Return the option --window, whose default is described so."""
+    return typer.Option("--window", metavar="last|35:44", help=f"Steps of the mean. [default: {default}]")
 
 
 def runs_argument(description: str, metavar: str = "RUN...") -> Any:

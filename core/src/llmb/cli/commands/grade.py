@@ -12,15 +12,16 @@ from llmb.cli import output
 from llmb.cli.completion import complete_recipe
 from llmb.cli.exit_codes import FAILED, SLOWER
 from llmb.cli.options import (
-    WINDOW,
     AsJson,
     Dtype,
     Gpus,
     GpuType,
+    Steps,
     Variant,
     WithCheck,
     note_open_verdicts,
     parse_window,
+    window_option,
     with_option_names,
 )
 
@@ -49,15 +50,11 @@ def grade(
     dtype: Dtype,
     gpus: Gpus,
     variant: Variant = None,
-    window: Annotated[
-        str | None, typer.Option("--window", metavar=WINDOW, help="Steps of the mean. [default: the recipe's window]")
-    ] = None,
+    window: Annotated[str | None, window_option("the recipe's window")] = None,
     tolerance: Annotated[
         float, typer.Option("--tolerance", metavar="X", min=0, help="Accepted slowdown, as a fraction.")
     ] = 0.05,
-    steps: Annotated[
-        int | None, typer.Option("--steps", metavar="N", min=1, help="Number of steps in a complete log.")
-    ] = None,
+    steps: Steps = None,
     repeats: Annotated[bool, typer.Option("--repeats", help="Each LOG is a repeat of the run.")] = False,
     save: Annotated[
         bool, typer.Option("--save", help="Record the log as a run, for show, compare and report.")

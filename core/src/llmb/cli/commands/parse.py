@@ -13,12 +13,13 @@ import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_framework, complete_recipe
 from llmb.cli.options import (
-    WINDOW,
     AsJson,
     OptionsError,
+    Steps,
     note_ignored,
     parse_window,
     reject_combination,
+    window_option,
     with_option_names,
 )
 
@@ -59,13 +60,8 @@ def parse(
     framework: Framework = None,
     recipe: RunRecipe = None,
     gpus: Gpus = None,
-    window: Annotated[
-        str | None,
-        typer.Option("--window", metavar=WINDOW, help="Steps of the mean. [default: the framework's usual window]"),
-    ] = None,
-    steps: Annotated[
-        int | None, typer.Option("--steps", metavar="N", min=1, help="Number of steps in a complete log.")
-    ] = None,
+    window: Annotated[str | None, window_option("the framework's usual window")] = None,
+    steps: Steps = None,
     run: Annotated[
         int | None,
         typer.Option("--run", metavar="N", min=1, help="Run to read from a log with several runs. [default: the last]"),
