@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Callable, Iterable, Sequence
+from statistics import geometric_mean
 from typing import Any
 
 import attrs
@@ -148,7 +147,7 @@ def _comparison(
         points=tuple(points),
         only_a=tuple(each.run_id for each in a if each.run_id not in compared),
         only_b=tuple(each.run_id for each in b if each.run_id not in compared),
-        geometric_mean_change=_geometric_mean([point.change for point in points]),
+        geometric_mean_change=geometric_mean(1 + point.change for point in points) - 1 if points else None,
         differences=tuple(find_differences(specs)),
     )
 
@@ -228,7 +227,3 @@ def _published_spec(run: _Run, registry: PluginRegistry) -> dict[str, Any]:
         if value is not None:
             target[key] = value
     return spec
-
-
-def _geometric_mean(changes: Sequence[float]) -> float | None:
-    return math.exp(statistics.fmean(math.log1p(change) for change in changes)) - 1 if changes else None
