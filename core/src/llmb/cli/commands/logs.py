@@ -115,10 +115,7 @@ class LogPrinter:
             for block in iter(partial(content.read, BLOCK_BYTES), b""):
                 self._printed[file.name] = content.tell()
                 self._within_line = not block.endswith(b"\n")
-                self._print_block(file.name, block)
-
-    def _print_block(self, name: str, block: bytes) -> None:
-        if self._raw:
-            sys.stdout.buffer.write(block)
-        else:
-            sys.stdout.write(llmb.printable_text(self._decoders[name].decode(block)))
+                if self._raw:
+                    sys.stdout.buffer.write(block)
+                else:
+                    sys.stdout.write(llmb.printable_text(self._decoders[file.name].decode(block)))
