@@ -7,7 +7,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,29 +76,20 @@ def print_json(document: Any) -> None:
     typer.echo(json.dumps(document, indent=2))
 
 
-def print_json_stream(document: Mapping[str, Any]) -> None:
-    """Print one JSON document that may be large: each item of an iterator as soon as it is made, in one line."""
+def print_json_stream(document: Mapping[str, Any], name: str, items: Iterable[Any]) -> None:
+    """Print one JSON document that may be large: ``document``, and as its last key ``name`` a list of the items.
+
+    Each item is printed as soon as it is made, in one line.
+    """
     import json  # only for --json
 
-    before = "{"
-    for key, value in document.items():
-        print_text(f"{before}\n  {json.dumps(key)}: ", newline=False)
-        if isinstance(value, Iterator):
-            _print_items(value)
-        else:
-            print_text(json.dumps(value, indent=2).replace("\n", "\n  "), newline=False)
-        before = ","
-    print_text("\n}")
-
-
-def _print_items(items: Iterator[Any]) -> None:
-    import json  # only for --json
-
-    before = "["
+    begin = json.dumps(document, indent=2).removesuffix("\n}")
+    print_text(f"{begin},\n  {json.dumps(name)}: [", newline=False)
+    before = "\n    "
     for item in items:
-        print_text(f"{before}\n    {json.dumps(item, separators=(',', ':'))}", newline=False)
-        before = ","
-    print_text("\n  ]" if before == "," else "[]", newline=False)
+        print_text(before + json.dumps(item, separators=(",", ":")), newline=False)
+        before = ",\n    "
+    print_text("\n  ]\n}")
 
 
 def write_file(file: Path, content: str | bytes) -> None:

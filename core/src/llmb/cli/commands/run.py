@@ -79,7 +79,7 @@ def _print_documents(plans: Sequence[llmb.RunPlan], existing: Mapping[str, bool]
             shared.setdefault(task.key, task)
     preparations = {key: {**task.as_dict(), "exists": existing.get(key)} for key, task in shared.items()}
     runs = (_as_dict(plan, shared, existing) for plan in plans)
-    output.print_json_stream({"preparations": preparations, "runs": runs})
+    output.print_json_stream({"preparations": preparations}, "runs", runs)
 
 
 def _as_dict(plan: llmb.RunPlan, shared: Mapping[str, llmb.TaskPlan], existing: Mapping[str, bool]) -> dict[str, Any]:
