@@ -166,6 +166,12 @@ def test_as_a_table_each_step_is_a_line_and_the_mean_is_the_last(parse: Llmb, lo
     assert mean.startswith("complete, 5 steps, steps 2 to 4: 2.167 s (standard deviation")
 
 
+def test_a_screen_writes_large_numbers_of_steps_in_one_way(parse: Llmb, tmp_path: Path) -> None:
+    shown = parse(write(tmp_path / "log", [2.0] * 12_000)).out
+    assert "11,992 of 12,000 steps left out" in shown
+    assert "complete, 12,000 steps, last step" in shown
+
+
 @pytest.mark.parametrize(
     ("window", "text"),
     [

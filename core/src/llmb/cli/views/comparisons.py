@@ -35,7 +35,7 @@ def _print_points(found: llmb.RunComparison) -> None:
     columns = [Column("step time (s)"), Column(f"A: {counted(len(found.a), 'run')}", right=True)]
     columns += [Column(title, right=True), Column("change"), Column()]
     rows: list[tuple[str | Text, ...]] = []
-    heading, width = "", max(len(str(point.gpus)) for point in found.points)
+    heading, width = "", max(len(_gpus(point)) for point in found.points)
     for point in found.points:
         if heading != (heading := _heading(point)):
             rows.append((heading, "", "", "", ""))
@@ -56,8 +56,11 @@ def _row(point: llmb.PointChange, width: int) -> tuple[str | Text, ...]:
     if point.test:
         call = call + Text(f"  (U test: p = {point.test.p:.2g})")
     times = (four_digits(side.step_time_s) for side in (point.a, point.b))
-    gpus = counted(point.gpus or 0, "GPU").rjust(width + len(" GPUs"))
-    return (f"  {gpus}", *times, change, call)
+    return (f"  {_gpus(point).rjust(width)}", *times, change, call)
+
+
+def _gpus(point: llmb.PointChange) -> str:
+    return counted(point.gpus or 0, "GPU")
 
 
 def _percent(change: float) -> str:

@@ -9,7 +9,7 @@ import attrs
 from rich.text import Text
 
 import llmb
-from llmb.cli.views.numbers import counted, format_clock
+from llmb.cli.views.numbers import format_clock
 from llmb.cli.views.sweep import shorten_id
 from llmb.cli.views.tables import GAP
 from llmb.cli.views.verdicts import STYLES as VERDICT_STYLES
@@ -155,7 +155,7 @@ def _line(cells: Mapping[str, Text], titles: Collection[str], widths: Mapping[st
 
 
 def _summary(rows: Sequence[RunRow]) -> str:
-    """Return a text such as ``12 runs: 3 completed (2 pass, 1 fail), 9 running``."""
+    """Return a text on several runs such as ``12 runs: 3 completed (2 pass, 1 fail), 9 running``."""
     states = Counter(row.state or "planned" for row in rows)
     verdicts = Counter(row.verdict for row in rows if row.state == "completed" and row.verdict)
     judged = ", ".join(f"{verdicts[each]} {each}" for each in VERDICT_STYLES if verdicts[each])
@@ -163,4 +163,4 @@ def _summary(rows: Sequence[RunRow]) -> str:
     parts = [f"{states[state]:,} {state}" for state in order if states[state]]
     if judged:
         parts[0] += f" ({judged})"
-    return f"{len(rows):,} {counted(len(rows), 'run').partition(' ')[2]}: {', '.join(parts)}"
+    return f"{len(rows):,} runs: {', '.join(parts)}"

@@ -25,8 +25,8 @@ def describe_steps(first: int, last: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a count such as ``1 GPU`` or ``8 GPUs``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """Return a count such as ``1 GPU``, ``8 GPUs`` or ``50,000 steps``."""
+    return f"{format_number(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def first_names(names: Sequence[str], most: int) -> str:

@@ -105,7 +105,7 @@ def _print_steps(steps: Sequence[llmb.Step]) -> None:
         rows.insert(FIRST_STEPS, ("...", *[""] * (len(titles) - 1)))
     print_table([Column(title, right=True, optional=number > 1) for number, title in enumerate(titles)], rows)
     if left_out >= 2:
-        output.print_prose(f"{left_out:,} of {counted(len(steps), 'step')} left out; --csv prints all")
+        output.print_prose(f"{format_number(left_out)} of {counted(len(steps), 'step')} left out; --csv prints all")
 
 
 def _describe_mean(log: llmb.ParsedLog) -> str:
