@@ -36,10 +36,7 @@ SHOWN = {*KEYS_IN_NAME, "workload.recipe", *(f"parallelism.{name}" for name in D
 
 
 def print_plans(
-    plans: Sequence[llmb.RunPlan],
-    spec: TypedSpec,
-    notes: Iterable[str] = (),
-    existing: Mapping[str, bool] = llmb.FrozenMap(),
+    plans: Sequence[llmb.RunPlan], spec: TypedSpec, notes: Iterable[str], existing: Mapping[str, bool]
 ) -> None:
     """Print the notes and a table of several runs, and for each run the preparation, the phases and the script.
 
