@@ -122,6 +122,19 @@ def test_a_mismatch_exits_with_1_and_is_named(llmb: Llmb, run_id: str, tmp_path:
         assert mismatch in answer.out
 
 
+def test_a_verification_fits_a_terminal(
+    llmb: Llmb, run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    llmb("bundle", run_id, "-o", tmp_path / "b.tar.gz")
+    forged = pack(tmp_path / "forged.tar.gz", change_log(unpack(tmp_path / "b.tar.gz")))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown = re.sub(r"\x1b\[\d*m", "", llmb("bundle", "--verify", forged).out)
+    assert "was changed: its SHA-256 is not" in " ".join(shown.split())
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 @pytest.mark.real
 def test_a_signature_is_that_of_an_allowed_signer(llmb: Llmb, run_id: str, tmp_path: Path) -> None:
     for name in ("mine", "other"):

@@ -55,12 +55,16 @@ def _verify(file: Path, allowed_signers: Path | None, *, as_json: bool) -> None:
 
         output.print_json(attrs.asdict(check))
     else:
-        for mismatch in check.mismatches:
-            output.print_text(f"mismatch   {llmb.printable_line(mismatch)}")
-        output.print_text(f"files      {check.files} listed in the manifest")
-        output.print_text(f"runs       {', '.join(check.run_ids)}")
-        output.print_text(f"signature  {_describe_signature(check, checked=allowed_signers is not None)}")
-        output.print_text(f"verdict    {'does not match' if check.mismatches else 'files and metrics match'}")
+        from llmb.cli.views.metrics import print_named_values
+
+        rows = [("mismatch", mismatch) for mismatch in check.mismatches]
+        rows += [
+            ("files", f"{check.files} listed in the manifest"),
+            ("runs", ", ".join(check.run_ids)),
+            ("signature", _describe_signature(check, checked=allowed_signers is not None)),
+            ("verdict", "does not match" if check.mismatches else "files and metrics match"),
+        ]
+        print_named_values(rows)
     if check.mismatches:
         raise typer.Exit(FAILED)
 
