@@ -180,13 +180,15 @@ def find_objection(
     profiled: bool = False,
     differences: Sequence[str] = (),
     completed: bool = True,
+    cause: str = "",
     loss_nan: bool = False,
     missing_window: str = "",
 ) -> Judgement | None:
     """Return the first reason that prevents a verdict on a run's step time, or None.
 
     The verdict is None if no baseline applies, and undecided if one does but the run does not count.
-    ``differences`` are the keys in which the run differs from the published configuration.
+    ``differences`` are the keys in which the run differs from the published configuration. ``cause`` is why the run did
+    not complete, if that is known.
     """
     if profiled or not published:
         reason = "profiled runs are not judged" if profiled else "no baseline is published for this run"
@@ -196,7 +198,7 @@ def find_objection(
         verb = "differs" if len(differences) == 1 else "differ"
         reason = f"not comparable with the baseline: {', '.join(differences)} {verb} from the recipe"
     elif not completed:
-        reason = "the run did not complete"
+        reason = f"the run did not complete{f': {cause}' if cause else ''}"
     elif loss_nan:
         reason = "the loss was NaN, so the run trained nothing"
     return Judgement(verdict="undecided", reason=reason) if reason else None

@@ -202,16 +202,13 @@ class Grader:
         missing = ""
         if not has_window:
             missing = describe_missing_window(log.summary, log.steps, log.steady_state, self._published_s)
-        objection = find_objection(
+        return find_objection(
             published=self._published_s is not None,
             completed=log.failure is None and _ended(log),
+            cause=log.failure.cause if log.failure else log.reason or "",
             loss_nan=log.status == "nan",
             missing_window=missing,
         )
-        if objection and objection.reason == "the run did not complete" and (log.failure or log.reason):
-            cause = log.failure.cause if log.failure else log.reason
-            return attrs.evolve(objection, reason=f"{objection.reason}: {cause}")
-        return objection
 
     def _metrics(self, runs: Sequence[GradedRun]) -> Metrics:
         """Return the metrics of the mean step time of runs that were measured in the same way."""
