@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import llmb
 from llmb.cli.views.numbers import format_number
@@ -10,6 +10,9 @@ from llmb.cli.views.tables import Cell, Column, print_table
 
 MFU_TOLERANCE = 0.03
 """The relative difference of the logged and the computed MFU that needs a note."""
+
+HIGH_MFU = "MFU above 100 %"
+"""The beginning of the note on an impossible MFU."""
 
 PROXY_NOTE = "proxy: the model is reduced, so the days of a training are not computed"
 
@@ -30,8 +33,8 @@ def print_metrics(metrics: llmb.Metrics) -> None:
     print_named_values(rows)
 
 
-def metric_rows(metrics: llmb.Metrics | None) -> list[tuple[str, str]]:
-    """Return the name and value of every known metric, and notes."""
+def metric_rows(metrics: llmb.Metrics | None, notes: Collection[str] = ()) -> list[tuple[str, str]]:
+    """Return the name and value of every known metric, and notes. ``notes`` are those of the result."""
     if metrics is None:
         return []
     rows = [
@@ -39,7 +42,7 @@ def metric_rows(metrics: llmb.Metrics | None) -> list[tuple[str, str]]:
         ("tokens/s", format_number(metrics.tokens_per_s)),
         ("TFLOP/s per GPU", _tflops(metrics)),
         ("MFU", _mfu(metrics)),
-        *(("note", note) for note in metric_notes(metrics)),
+        *(("note", note) for note in metric_notes(metrics, notes)),
         ("days to 1T tokens", format_number(metrics.days_per_1t_tokens)),
     ]
     return [(name, value) for name, value in rows if value]
@@ -51,11 +54,12 @@ def tflops_row(metrics: llmb.Metrics | None) -> tuple[str, str]:
     return "TFLOP/s", f"{tflops} per GPU" if tflops else ""
 
 
-def metric_notes(metrics: llmb.Metrics | None) -> list[str]:
-    """Return notes on a missing or doubtful MFU."""
+def metric_notes(metrics: llmb.Metrics | None, notes: Collection[str] = ()) -> list[str]:
+    """Return notes on a missing or doubtful MFU, except what the ``notes`` of the result explain already."""
     if metrics is None:
         return []
-    return list(filter(None, (_missing_mfu_note(metrics), _two_mfu_note(metrics), _high_mfu_note(metrics))))
+    high_mfu = "" if any(HIGH_MFU in note for note in notes) else _high_mfu_note(metrics)
+    return list(filter(None, (_missing_mfu_note(metrics), _two_mfu_note(metrics), high_mfu)))
 
 
 def _tflops(metrics: llmb.Metrics) -> str:
@@ -112,4 +116,4 @@ def _two_mfu_note(metrics: llmb.Metrics) -> str:
 def _high_mfu_note(metrics: llmb.Metrics) -> str:
     if metrics.mfu is None or metrics.mfu <= 1:
         return ""
-    return "MFU above 100 % is impossible: check the GPU type, the dtype, the step time and the FLOP formula"
+    return f"{HIGH_MFU} is impossible: check the GPU type, the dtype, the step time and the FLOP formula"

@@ -16,9 +16,6 @@ from llmb.cli.views.sweep import describe_sweep
 from llmb.cli.views.verdicts import STYLES as VERDICT_STYLES
 from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, window_row
 
-HIGH_MFU = "MFU above 100 %"
-"""The beginning of the note on an impossible MFU."""
-
 MOST_LISTED = 4
 """Runs of a set of repeats that are named."""
 
@@ -43,10 +40,6 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
             *failure_rows(result.failure),
             *job_rows(result),
             *slow_rank_rows(result.rank_times),
-        ]
-        if any(HIGH_MFU in note for note in result.notes):  # which names the reason
-            rows = [(name, value) for name, value in rows if name != "note" or HIGH_MFU not in value]
-        rows += [
             *(("note", note) for note in result.notes),
             ("imported", "from an existing log" if result.imported else ""),
             ("record", result.directory),
@@ -71,9 +64,9 @@ def _metric_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
     if result.state == "completed" and result.window:
         window = window_row(result.window, "the window of this run")
         rates = (rates_row(result.metrics), tflops_row(result.metrics))
-        notes = [("note", note) for note in metric_notes(result.metrics)]
+        notes = [("note", note) for note in metric_notes(result.metrics, result.notes)]
         return [published_row(result.metrics), window, steady, *rates, *notes]
-    rows = metric_rows(result.metrics)
+    rows = metric_rows(result.metrics, result.notes)
     if result.metrics is None or result.window_complete is not False:
         return rows
     if not rows:

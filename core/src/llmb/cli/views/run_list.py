@@ -9,9 +9,9 @@ from rich.text import Text
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.metrics import metric_notes
+from llmb.cli.views.metrics import HIGH_MFU, metric_notes
 from llmb.cli.views.numbers import format_number, four_digits
-from llmb.cli.views.results import HIGH_MFU, STYLES
+from llmb.cli.views.results import STYLES
 from llmb.cli.views.sweep import describe_differences
 from llmb.cli.views.tables import Column, print_table
 
