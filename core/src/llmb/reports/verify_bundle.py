@@ -16,11 +16,11 @@ from typing import Any
 import attrs
 
 from llmb.analysis.mean_step_time import summarise
-from llmb.analysis.metrics import measure_run
+from llmb.analysis.metrics import Metrics, measure_run
 from llmb.analysis.steady_state import find_steady_state
-from llmb.analysis.verdict import Repeat, judge_repeats
+from llmb.analysis.verdict import Judgement, Repeat, judge_repeats
 from llmb.judging.grade import Grader
-from llmb.judging.save_grade import GradedLog, imported_logs
+from llmb.judging.save_grade import imported_logs
 from llmb.logs.steps_csv import steps_csv
 from llmb.planning import plan_run
 from llmb.plugins.addresses import address_in
@@ -172,23 +172,19 @@ def _recompute(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterat
 
 def _recompute_run(record: RunRecord, registry: PluginRegistry) -> Iterator[str]:
     """Yield the differences of a run that llmb started."""
-    recorded = record.result() or {}
     plan = plan_run(import_run(record.directory / "run.toml", registry), registry)
-    run = plan.run
+    run, recorded = plan.run, record.result() or {}
     logs = RunLogs(plan, record, registry.framework(run.framework), registry.scheduler(plan.target.scheduler))
     logs.start_attempt(record.state().attempt)
     logs.close()
     steps = logs.series.steps
-    yield from _compare_steps(record, steps)
-    metrics = recorded.get("metrics") or {}
-    summary = summarise(steps, run.window)
-    computed = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, metrics.get("peak_flops")).as_dict()
-    yield from _compare_tables("metrics", metrics, computed if steps else {})
-    window = summary.measured(computed["step_time_s"])
+    summary, peak_flops = summarise(steps, run.window), (recorded.get("metrics") or {}).get("peak_flops")
+    metrics = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, peak_flops)
+    window, judgement = summary.measured(metrics.step_time_s), None
     if recorded.get("interval") and window and run.baseline:
         repeat = Repeat(window=window, steady_state=find_steady_state(steps))
         judgement = judge_repeats([repeat], run.baseline.step_time_s, run.tolerance)
-        yield from _compare_tables("", recorded, _verdict(judgement.verdict, judgement.interval))
+    yield from _compare(record, steps, metrics if steps else None, judgement)
 
 
 def _recompute_imports(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterator[tuple[str, str]]:
@@ -196,7 +192,8 @@ def _recompute_imports(records: Sequence[RunRecord], registry: PluginRegistry) -
     records = sorted(records, key=lambda record: record.spec()["provenance"].get("repeat", 1))
     graded = _grader(records[0], registry).describe_saved([imported_logs(record) for record in records])
     for record, each in zip(records, graded, strict=True):
-        yield from ((record.run_id, problem) for problem in _compare_import(record, each))
+        problems = _compare(record, each.run.log.steps, each.metrics, each.judgement)
+        yield from ((record.run_id, problem) for problem in problems)
 
 
 def _grader(record: RunRecord, registry: PluginRegistry) -> Grader:
@@ -213,22 +210,19 @@ def _grader(record: RunRecord, registry: PluginRegistry) -> Grader:
     )
 
 
-def _compare_import(record: RunRecord, graded: GradedLog) -> Iterator[str]:
-    recorded = record.result() or {}
-    yield from _compare_steps(record, graded.run.log.steps)
-    computed = graded.metrics.as_dict() if graded.metrics else {}
-    yield from _compare_tables("metrics", recorded.get("metrics") or {}, computed)
-    yield from _compare_tables("", recorded, _verdict(graded.judgement.verdict, graded.judgement.interval))
-
-
-def _verdict(verdict: str | None, interval: tuple[float, float] | None) -> dict[str, Any]:
-    return {"verdict": verdict, "interval": list(interval) if interval else None}
-
-
-def _compare_steps(record: RunRecord, steps: Iterable[Step]) -> Iterator[str]:
-    text = steps_csv(steps)
+def _compare(
+    record: RunRecord, steps: Iterable[Step], metrics: Metrics | None, judgement: Judgement | None
+) -> Iterator[str]:
+    """Yield the differences between a record and what its logs give. Without a judgement, compare no verdict."""
+    text, computed = steps_csv(steps), dict[str, Any]()
     if text != (record.directory / "steps.csv").read_text(encoding="utf-8"):
         yield f"steps.csv differs from the logs, which have {len(text.splitlines()) - 1} steps"
+    if metrics:
+        computed["metrics"] = metrics.as_dict()
+    if judgement:
+        computed["verdict"] = judgement.verdict
+        computed["interval"] = list(judgement.interval) if judgement.interval else None
+    yield from _compare_tables("", record.result() or {}, computed)
 
 
 def _compare_tables(prefix: str, recorded: Mapping[str, Any], computed: Mapping[str, Any]) -> Iterator[str]:
