@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from llmb.cli.views.numbers import counted, format_number, four_digits
-from llmb.cli.views.tables import Column, notes_of_width, print_table, table_lines
+from llmb.cli.views.tables import Column, lay_out_table, print_table
 
 COLUMNS = (
     Column("run", wraps=10),
@@ -23,7 +23,7 @@ ROWS = [
 
 
 def shown(width: int | None) -> list[str]:
-    return [line.plain for line in table_lines(COLUMNS, ROWS, width)]
+    return [line.plain for line in lay_out_table(COLUMNS, ROWS, width)[0]]
 
 
 @given(st.integers(min_value=22, max_value=120))
@@ -47,21 +47,21 @@ def test_on_a_narrow_terminal_optional_columns_are_dropped_the_last_first(
     assert [each for each in gone if each in text] == []
     missing = [each for each in ("tokens/s", "created") if each not in text]
     note = f"columns left out: {', '.join(missing)}; use a wider terminal or a pipe"
-    assert notes_of_width(COLUMNS, ROWS, width) == ([note] if missing else [])
+    assert lay_out_table(COLUMNS, ROWS, width)[1] == (note if missing else "")
 
 
 def test_a_column_that_does_not_fit_leaves_its_room_to_later_ones() -> None:
     columns = [Column("run"), *(Column(title, optional=True) for title in ("verdict", "cause", "MFU"))]
     rows = [("run1", "pass", "a text that is too long", "52.6")]
-    assert [line.plain for line in table_lines(columns, rows, 20)] == ["run   verdict  MFU", "run1  pass     52.6"]
-    assert notes_of_width(columns, rows, 20) == ["columns left out: cause; use a wider terminal or a pipe"]
+    assert [line.plain for line in lay_out_table(columns, rows, 20)[0]] == ["run   verdict  MFU", "run1  pass     52.6"]
+    assert lay_out_table(columns, rows, 20)[1] == "columns left out: cause; use a wider terminal or a pipe"
 
 
 @pytest.mark.parametrize("nothing", ["", "-"])
 def test_an_empty_column_is_dropped_before_any_text_is_broken(nothing: str) -> None:
     columns, rows = (Column("what", wraps=4), Column("empty", optional=True)), [("two words", nothing)]
-    assert [line.plain for line in table_lines(columns, rows, 12)] == ["what", "two words"]
-    assert notes_of_width(columns, rows, 12) == []
+    assert [line.plain for line in lay_out_table(columns, rows, 12)[0]] == ["what", "two words"]
+    assert lay_out_table(columns, rows, 12)[1] == ""
 
 
 def test_numbers_are_aligned_on_the_right() -> None:
@@ -88,17 +88,17 @@ def test_times_in_a_column_have_the_same_digits(value: float, text: str) -> None
 
 def test_a_path_is_never_broken_so_that_it_can_be_copied() -> None:
     path = "/home/me/.local/share/llmb/runs/3n4fr-llama2-tiny-cpu-fp32-1"
-    lines = [line.plain for line in table_lines((Column(), Column(wraps=10)), [("record", path)], 40)]
+    lines = [line.plain for line in lay_out_table((Column(), Column(wraps=10)), [("record", path)], 40)[0]]
     assert lines == [f"record  {path}"]
 
 
 def test_escape_sequences_of_a_log_do_not_reach_the_terminal() -> None:
     line_of_log = "\x1b[31mERROR\x1b[0m \x1b]0;title\x07disk full\b\x1b[2K"
-    assert [line.plain for line in table_lines((Column(),), [(line_of_log,)])] == ["ERROR disk full"]
+    assert [line.plain for line in lay_out_table((Column(),), [(line_of_log,)])[0]] == ["ERROR disk full"]
 
 
 def test_two_lines_are_one_line_in_a_table() -> None:
-    assert [line.plain for line in table_lines((Column(),), [("one\ntwo",)])] == ["one two"]
+    assert [line.plain for line in lay_out_table((Column(),), [("one\ntwo",)])[0]] == ["one two"]
 
 
 def test_piped_output_is_plain_and_complete(
@@ -111,5 +111,5 @@ def test_piped_output_is_plain_and_complete(
 
 
 def test_a_command_in_the_last_column_is_not_broken() -> None:
-    lines = table_lines([Column("what"), Column("how", wraps=8)], [("a", "run `llmb attach RUN`, then wait")], 16)
+    lines = lay_out_table([Column("what"), Column("how", wraps=8)], [("a", "run `llmb attach RUN`, then wait")], 16)[0]
     assert [line.plain for line in lines][1:] == ["a     run", "      `llmb attach RUN`,", "      then wait"]

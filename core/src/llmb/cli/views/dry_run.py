@@ -13,7 +13,7 @@ from llmb.cli import output
 from llmb.cli.typed_spec import TypedSpec
 from llmb.cli.views.numbers import counted
 from llmb.cli.views.sweep import KEYS_IN_NAME, describe_sweep
-from llmb.cli.views.tables import Column, notes_of_width, table_lines
+from llmb.cli.views.tables import Column, lay_out_table
 
 COMMENT = "# "
 """The beginning of each line that is not part of a script."""
@@ -65,7 +65,8 @@ def _point_table(plans: Sequence[llmb.RunPlan], width: int | None) -> list[str]:
     titles = [title for title in rows[0] if any(row[title] not in ("", "-") for row in rows)]
     columns = [_column(title) for title in titles]
     cells = [[row[title] for title in titles] for row in rows]
-    return [*(line.plain for line in table_lines(columns, cells, width)), *notes_of_width(columns, cells, width)]
+    lines, note = lay_out_table(columns, cells, width)
+    return [*(line.plain for line in lines), *filter(None, [note])]
 
 
 def _column(title: str) -> Column:

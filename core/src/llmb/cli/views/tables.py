@@ -40,29 +40,29 @@ class Column:
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
     """Print a table as wide as the terminal, and name the columns that did not fit. Keep lines in a pipe complete."""
     console = output.console()
-    width, rows = console.width if console.is_terminal else None, list(rows)
-    if lines := table_lines(columns, rows, width):
+    lines, note = lay_out_table(columns, rows, console.width if console.is_terminal else None)
+    if lines:
         console.print(*lines, sep="\n", soft_wrap=True)  # one call: for thousands of steps, a call for each is slow
-    for note in notes_of_width(columns, rows, width):
+    if note:
         output.print_prose(f"note: {note}")
 
 
-def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None = None) -> list[Text]:
-    """Return the lines of a table, titles first. Without ``width`` the lines may be of any length."""
-    kept = _fitting(_filled(columns, rows), width)
+def lay_out_table(
+    columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None = None
+) -> tuple[list[Text], str]:
+    """Return the lines of a table, titles first, and a note on the columns with values that do not fit, if any.
+
+    Without ``width`` the lines may be of any length.
+    """
+    filled = _filled(columns, rows)
+    kept = _fitting(filled, width)
     widths = _widths(kept, width) or [each.least_width for each in kept]
     lines = _row([Text(each.column.title, "bold") for each in kept], kept, widths, at_bottom=True)
     lines = lines if any(each.column.title for each in kept) else []
     cells = zip(*(each.cells for each in kept), strict=True)
-    return lines + [line for row in cells for line in _row(row, kept, widths)]
-
-
-def notes_of_width(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None) -> list[str]:
-    """Return a note on the columns that are not empty but do not fit, or no notes."""
-    filled = _filled(columns, rows)
-    kept = _fitting(filled, width)
+    lines += [line for row in cells for line in _row(row, kept, widths)]
     missing = [each.column.title for each in filled if each not in kept and not each.is_empty]
-    return [f"columns left out: {', '.join(missing)}; use a wider terminal or a pipe"] if missing else []
+    return lines, f"columns left out: {', '.join(missing)}; use a wider terminal or a pipe" if missing else ""
 
 
 @attrs.frozen(eq=False)
