@@ -238,6 +238,8 @@ def test_the_logs_of_several_ranks_are_one_run_to_the_library(tmp_path: Path) ->
     ranks = [write(tmp_path / f"{rank}.log", [2.0] * 5) for rank in range(2)]
     assert [step.step for step in library.parse(ranks, framework="maxtext").series.steps] == [0, 1, 2, 3, 4]
     with pytest.raises(library.LogError, match="no log is named"):
+        library.recognise_framework([])
+    with pytest.raises(library.LogError, match="no log is named"):
         library.parse([], framework="maxtext")
 
 

@@ -38,6 +38,8 @@ def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry
     """
     registry = registry or PluginRegistry()
     names = [str(path) for path in paths]
+    if not names:
+        raise LogError("no log is named")
     read: list[Path] = []
     failed: list[ParsedLog] = []
     for name in names:
