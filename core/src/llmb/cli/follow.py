@@ -80,14 +80,8 @@ def print_attach_command(session: llmb.Session) -> None:
         runs = "1 run; it continues" if waiting == 1 else f"{waiting} runs; they continue"
         output.print_progress(f"not submitted yet: {runs} only while llmb follows {'it' if waiting == 1 else 'them'}")
     if unfinished:
-        output.print_progress(f"detached; follow with: {_attach_command(unfinished)}")
-
-
-def _attach_command(unfinished: Sequence[llmb.RunResult]) -> str:
-    """Return the command with the runs, or for many runs the command that follows all unfinished runs."""
-    if len(unfinished) > NAMED_RUNS:
-        return "llmb attach"
-    return f"llmb attach {' '.join(result.run_id for result in unfinished)}"
+        named = unfinished if len(unfinished) <= NAMED_RUNS else []  # without a name, all unfinished runs
+        output.print_progress(f"detached; follow with: {' '.join(['llmb attach', *(each.run_id for each in named)])}")
 
 
 def exit_with_verdicts(

@@ -20,8 +20,6 @@ from llmb.records.result import RunResult
 from llmb.spec.export import import_run
 from llmb.values.html_table import html_table
 
-RANK_TEST = "Mann-Whitney U"
-
 AT_POINT = ("recipe", "gpu_type", "dtype", "variant", "gpus")
 """Parts of a point that its JSON has."""
 
@@ -174,7 +172,7 @@ def _compare_point(point: Point, a: Sequence[_Run], b: Sequence[_Run]) -> PointC
         change=change.change,
         margin=change.margin,
         call=change.call,
-        test=None if change.p is None else RankTest(name=RANK_TEST, p=change.p),
+        test=None if change.p is None else RankTest(name="Mann-Whitney U", p=change.p),
     )
 
 

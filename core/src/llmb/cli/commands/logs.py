@@ -40,7 +40,7 @@ def logs(
     if follow and not result.ended:
         _follow(result.run_id, printer)
         result = llmb.find_run(result.run_id)
-    if not printer.printed_anything:
+    if not printer.printed:
         cause = result.failure.cause if result.failure else result.reason
         output.print_message(f"{result.run_id} ({result.state}) has no logs{f': {cause}' if cause else ''}")
 
@@ -72,14 +72,10 @@ class LogPrinter:
         self._decoders = defaultdict[str, codecs.IncrementalDecoder](
             lambda: codecs.getincrementaldecoder("utf-8")("replace")  # keeps a character cut at the end of a block
         )
-        self._printed: dict[str, int] = {}  # bytes of each file
+        self.printed: dict[str, int] = {}
+        """The number of bytes that were printed of each file."""
         self._last = ""
         self._within_line = False
-
-    @property
-    def printed_anything(self) -> bool:
-        """True if a file had any content so far."""
-        return bool(self._printed)
 
     def print_new(self) -> None:
         """Print what the files gained since the last call, the most recently written file last."""
@@ -102,7 +98,7 @@ class LogPrinter:
             time.sleep(min(left, PAUSE_S))
 
     def _print_file(self, file: Path, *, with_heading: bool) -> None:
-        offset = self._printed.get(file.name, 0)
+        offset = self.printed.get(file.name, 0)
         if file.stat().st_size <= offset:
             return
         # Everything is noted before it is printed: Ctrl-C may end a print, and the last call prints only the rest.
@@ -113,7 +109,7 @@ class LogPrinter:
         with file.open("rb") as content:
             content.seek(offset)
             for block in iter(partial(content.read, BLOCK_BYTES), b""):
-                self._printed[file.name] = content.tell()
+                self.printed[file.name] = content.tell()
                 self._within_line = not block.endswith(b"\n")
                 if self._raw:
                     sys.stdout.buffer.write(block)

@@ -47,8 +47,9 @@ class PlainView(View):
         match event:
             case llmb.Progress():
                 self._show_progress(event)
-            case llmb.Skipped():
-                self._print(describe_skipped(event))
+            case llmb.Skipped(run_id=run_id, reason=reason):  # the complete error is raised at the end
+                begin = reason.removeprefix(f"{run_id}: ").partition("\n")[0]
+                self._print(f"{run_id}: skipped, {begin}")
         if notice := describe_notice(event):
             self._print(f"llmb: {notice}")
 
@@ -105,8 +106,3 @@ def describe_notice(event: llmb.Event) -> str:
         case llmb.TargetBack(target=target):
             return f"{target} responds again"
     return ""
-
-
-def describe_skipped(event: llmb.Skipped) -> str:
-    """Return one line: the run, and the beginning of the error. The complete error is raised at the end."""
-    return f"{event.run_id}: skipped, {event.reason.removeprefix(f'{event.run_id}: ').partition(chr(10))[0]}"
