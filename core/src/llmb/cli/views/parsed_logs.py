@@ -12,7 +12,7 @@ from typing import Any
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.metrics import NAMED_VALUES
+from llmb.cli.views.metrics import print_named_values
 from llmb.cli.views.numbers import counted, describe_steps, first_names, format_number
 from llmb.cli.views.run_details import describe_steady_state, failure_rows
 from llmb.cli.views.tables import ABSENT, Column, print_table
@@ -81,7 +81,7 @@ def print_log(log: llmb.ParsedLog) -> None:
         _print_outlier_note(log)
         _print_unused_values(log)
     if log.failure:
-        print_table(NAMED_VALUES, failure_rows(log.failure))
+        print_named_values(failure_rows(log.failure))
 
 
 def _print_unused_values(log: llmb.ParsedLog) -> None:

@@ -75,14 +75,14 @@ def failure_rows(failure: llmb.Failure | None) -> list[tuple[str, str]]:
     line = f" (line {failure.line})" if failure.line else ""
     return [
         ("cause", failure.cause),
-        ("failed on", describe_process(failure)),
+        ("failed on", _describe_process(failure)),
         ("log", f"{failure.evidence}{line}" if failure.evidence else ""),
         ("origin", failure.origin or ""),
         ("remedy", failure.remedy),
     ]
 
 
-def describe_process(failure: llmb.Failure) -> str:
+def _describe_process(failure: llmb.Failure) -> str:
     """Return the rank and the host of the process that failed first, or "" if both are unknown."""
     rank = "" if failure.rank is None else f"rank {failure.rank}"
     return ", ".join(filter(None, (rank, failure.host)))
