@@ -129,7 +129,7 @@ def _draw_marks(axes: Axes, found: _Runs, published_s: float | None, limit_s: fl
         half = max(0.5, 0.004 * (axes.get_xlim()[1] - axes.get_xlim()[0]))
         axes.axvspan(first - half, last + half, color=BAND, linewidth=0)
     if found.steady:
-        axes.plot(found.steady, [0.025, 0.025], color=MUTED, linewidth=3, transform=axes.get_xaxis_transform())
+        axes.plot(found.steady, [found.usual_s, found.usual_s], color=MUTED, linewidth=1.25)
     if published_s:
         axes.axhline(published_s, color=PUBLISHED, linewidth=1.25)
     if limit_s:
