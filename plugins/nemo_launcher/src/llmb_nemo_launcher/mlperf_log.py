@@ -1,6 +1,7 @@
 """Records of MLPerf Training (``:::MLLOG {...}``), which NVIDIA's submissions print instead of NeMo's lines.
 
-Their keys are in mlcommons/logging, mlperf_logging/mllog/constants.py. The rates are in ``tracked_stats``.
+Their keys are in mlcommons/logging, mlperf_logging/mllog/constants.py. Times and rates are in ``tracked_stats``, of
+each step or of each block of steps between two evaluations.
 """
 
 from __future__ import annotations
@@ -9,48 +10,114 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
+
 from llmb import Notice, Step
 
 RECORD = b":::MLLOG "
 _MOST_STEPS = 10**15
+_TIMES = ("train_step_time", "train_step_timing", "train_step_timing in s")
+_LOSSES = ("reduced_train_loss", "train_loss")
+_RATE = "throughput"
 
 
+@attrs.define
 class MLPerfRecords:
-    """Reader of the records of one run."""
+    """Reader of the records of one run.
 
-    def __init__(self) -> None:
-        self._batch_size = 0
-        self._last = 0
+    A record states its step as a number of samples since the start of the run, or of the block if the block begins
+    with a step. GPT-3 counts tokens instead, also in its rate. Release 5.0 states the samples at the start of a block.
+    """
+
+    _batch_size: int = 0
+    _sequence_length: int = 0
+    _unit: int = 0  # what a step adds to the count of a record
+    _block: tuple[int, bool] = (0, False)  # the step at which the block began, and whether it stated this step
+    _last: int = 0  # the last step with a time
+    _loss: tuple[int, float] | None = None  # the last loss that was printed without a time, and its step
+    _uncounted: dict[str, float] | None = None  # the values of a block that ends at a step not yet known
 
     def read(self, line: bytes) -> list[Step | Notice]:
-        """Return the step of a record with rates, or the notice that the training finished."""
-        try:
-            record, _ = json.JSONDecoder().raw_decode(line[line.index(RECORD) + len(RECORD) :].decode(errors="replace"))
-        except ValueError:
-            return []
-        if not isinstance(record, dict):
-            return []
+        """Return the step of a record with a time or a rate, or the notice that the training finished."""
+        record = _record(line)
         key, value, metadata = record.get("key"), record.get("value"), _table(record.get("metadata"))
         if key == "run_start":
-            self._last = 0
+            self._unit, self._block, self._last = 0, (0, False), 0
+            self._loss = self._uncounted = None
         elif key == "global_batch_size" and isinstance(value, int) and value > 0:
             self._batch_size = value
-        elif key == "run_stop" and metadata.get("status") == "success":
-            return [Notice(kind="finished")]
+        elif key == "max_sequence_length" and isinstance(value, int) and value > 0:
+            self._sequence_length = value
+        elif key == "block_start":
+            step = _count(metadata.get("step"))
+            self._block = (self._number(metadata) or 0, False) if step is None else (step, True)
+        elif key == "train_loss":
+            return self._read_stats({"train_loss": value}, metadata)
         elif key == "tracked_stats":
-            return self._read_stats(_table(value), metadata.get("samples_count", metadata.get("step")))
+            return self._read_stats(_table(value), metadata)
+        else:
+            finished = key == "run_stop" and metadata.get("status") == "success"
+            return [*self._end_block(metadata), *([Notice(kind="finished")] if finished else [])]
         return []
 
-    def _read_stats(self, stats: Mapping[str, Any], count: object) -> list[Step | Notice]:
-        figures = {str(name): float(number) for name, number in stats.items() if type(number) in (int, float)}
-        if not self._batch_size or not isinstance(count, int) or not 0 <= count < _MOST_STEPS or not figures:
+    def _read_stats(self, stats: Mapping[str, Any], metadata: Mapping[str, Any]) -> list[Step | Notice]:
+        values = {str(name): float(number) for name, number in stats.items() if type(number) in (int, float)}
+        number = self._number(metadata)
+        if not values.keys() & {*_TIMES, _RATE}:
+            loss = next((values[name] for name in _LOSSES if name in values), None)
+            self._loss = (number, loss) if number and loss is not None else self._loss
+        elif number is not None and (number, False) == self._block:
+            self._uncounted = values
+        elif number:
+            return self._step(number, values)
+        return []
+
+    def _end_block(self, metadata: Mapping[str, Any]) -> list[Step | Notice]:
+        """Return the step of a block whose end was not known, if a record states it."""
+        number = self._number(metadata)
+        if self._uncounted is None or number is None or number <= self._block[0]:
             return []
-        number = count // self._batch_size
-        samples_per_s = figures.get("throughput", 0.0)
-        time_s = figures.pop("train_step_time", self._batch_size / samples_per_s if samples_per_s > 0 else None)
-        loss = figures.pop("reduced_train_loss", None)
+        values, self._uncounted = self._uncounted, None
+        return self._step(number, values)
+
+    def _number(self, metadata: Mapping[str, Any]) -> int | None:
+        """Return the step that ends with the samples of a record, or None if the record does not state it."""
+        samples, step = _count(metadata.get("samples_count")), _count(metadata.get("step"))
+        count = step if samples is None else samples
+        if not self._batch_size or count is None:
+            return None
+        if count and not self._unit:
+            tokens = self._batch_size * self._sequence_length
+            self._unit = tokens if tokens and count % tokens == 0 else self._batch_size
+        number = count // self._unit if count else 0
+        begin, states_step = self._block
+        return number + begin if step is None and states_step else number
+
+    def _step(self, number: int, values: dict[str, float]) -> list[Step | Notice]:
+        """Return a step with a time, but not the mean of a block whose last step has a time of its own."""
+        if number == self._last:
+            return []
+        rate = values.get(_RATE, 0.0)
+        time_s = next((values.pop(name) for name in _TIMES if name in values), self._unit / rate if rate > 0 else None)
+        loss = next((values.pop(name) for name in _LOSSES if name in values), None)
+        if loss is None and self._loss and self._last < self._loss[0] <= number:
+            loss = self._loss[1]
         mean_of, self._last = max(1, number - self._last), number
-        return [Step(step=number, time_s=time_s, loss=loss, figures=figures, mean_of=mean_of)]
+        return [Step(step=number, time_s=time_s, loss=loss, figures=values, mean_of=mean_of)]
+
+
+def _record(line: bytes) -> Mapping[str, Any]:
+    """Return the record in a line, which is empty if the record is torn."""
+    try:
+        record, _ = json.JSONDecoder().raw_decode(line[line.index(RECORD) + len(RECORD) :].decode(errors="replace"))
+    except (ValueError, RecursionError):
+        return {}
+    return _table(record)
+
+
+def _count(value: object) -> int | None:
+    """Return a number of samples or steps, which some releases write as 960.0."""
+    return int(value) if isinstance(value, (int, float)) and 0 <= value < _MOST_STEPS else None
 
 
 def _table(value: object) -> Mapping[str, Any]:
