@@ -11,7 +11,7 @@ from typing import Final, Literal
 import attrs
 
 from llmb.logs.ansi_escapes import ESCAPE, without_escapes
-from llmb.logs.rank_labels import label_of
+from llmb.logs.rank_labels import label_of, without_time
 
 SEARCHED: Final = 4 << 20
 """Bytes before the end of a log that are searched: several hundred lines of each of several hundred ranks."""
@@ -170,7 +170,7 @@ def read_tail(tail: bytes) -> list[TailLine]:
     ranks = defaultdict[bytes, _Rank](_Rank)
     offset = 0
     for whole in tail.splitlines(keepends=True):
-        plain = without_escapes(whole)[0] if ESCAPE in whole else whole
+        plain = without_time(without_escapes(whole)[0] if ESCAPE in whole else whole)
         label = label_of(plain)
         _read_line(offset, whole.rstrip(b"\r\n"), label, plain[len(label) :].rstrip(b"\r\n"), ranks[label], kept)
         offset += len(whole)
@@ -203,6 +203,6 @@ def _read_line(offset: int, line: bytes, label: bytes, text: bytes, rank: _Rank,
 
 
 def _unlabelled(line: bytes) -> bytes:
-    """Return a line without rank labels and colours."""
-    text = without_escapes(line)[0] if ESCAPE in line else line
+    """Return a line without time, rank labels and colours."""
+    text = without_time(without_escapes(line)[0] if ESCAPE in line else line)
     return text[len(label_of(text)) :]

@@ -9,16 +9,19 @@ from typing import Final
 
 import attrs
 
-from llmb.logs.rank_labels import label_of
+from llmb.logs.rank_labels import label_of, without_time
 
 MOST_RANKS: Final = 100_000
 """Ranks of one report that are read, because a torn line may name an impossible number of them."""
 
-_RANK = re.compile(rb"\[rank(\d+)\]:|\[\d+,(\d+)\]<|(?<![\w.-])(\d+): |\[(\d+)\]:")
+_RANK = re.compile(rb"\[rank(\d+)\]:|\[\d+,(?:mpirank:)?(\d+)[\],]|(?<![\w.-])(\d+): |\[(\d+)\]:")
 """The rank in a label. A number after a role, as in ``[default3]:``, is that of the process on its node."""
 
 _LOCAL_RANK = re.compile(rb"\[(?!rank)[a-z]\w*?\d+\]:")
-_HOST = re.compile(rb"(?:^|(?<= ))((?:\d{1,3}\.){3}\d{1,3}|(?!nvidia-nvswitch)[A-Za-z][\w.-]*): ")
+_HOST = re.compile(
+    rb"(?:^|(?<= ))((?:\d{1,3}\.){3}\d{1,3}|(?!nvidia-nvswitch)[A-Za-z][\w.-]*): "
+    rb"|\[([A-Za-z][\w.-]*):\d+\]:|\[\d+,mpirank:\d+,([\w.-]+)\]<|\[pod/([\w.-]+)/|, ip=([\d.]+)\) "
+)
 _NAMED_RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\bon rank (\d+)\b|\bRank (\d+)[:/]")
 _HOST_IN_MESSAGE = re.compile(
     rb"(?:^|(?<=[ \]]))([A-Za-z][\w.-]*):\d+:\d+ \[\d+\] "  # host:pid:thread [device]
@@ -51,6 +54,7 @@ NOBODY: Final = Process()
 
 def process_of_line(line: bytes) -> Process:
     """Return the process that a label at the beginning of the line, or the line itself, names."""
+    line = without_time(line)
     label = label_of(line)
     match = _HOST_IN_MESSAGE.search(line[len(label) :]) or _HOST.search(label)
     host = next(filter(None, match.groups())).decode(errors="replace") if match else None

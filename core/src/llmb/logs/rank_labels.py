@@ -6,8 +6,10 @@ import re
 
 LABEL = re.compile(
     rb"""(?:\s*+\d{1,6}+:[ ]                                    # srun --label
-        | \[(?:default|rank)?\d+\]:[ ]?                       # torchrun
-        | \[\d+,\d+\]<std(?:out|err)>:[ ]?                    # mpirun --tag-output
+        | \[(?:(?![Ss]tep|[Ii]ter|[Ee]poch)[A-Za-z][\w.-]{0,62}:?)?\d{1,6}\]:[ ]?  # torchrun: role, local rank
+        | \[\d+,(?:mpirank:)?\d+(?:,[\w.-]{1,63})?\]<std(?:out|err)>:[ ]?  # mpirun --tag-output, of SageMaker too
+        | \[pod/[\w.-]{1,253}/[\w.-]{1,63}\][ ]               # kubectl logs --prefix
+        | \((?:[^()\n]{1,60}[ ])?pid=\d{1,9}(?:,[ ]ip=[\d.]{7,15})?\)[ ]  # Ray, SkyPilot
         | (?:\d{1,3}\.){3}\d{1,3}:[ ] | localhost:[ ]         # pdsh, an address
         | [A-Za-z][\w.-]*+(?<=\d):[ ]                         # pdsh, a name with a number
         | (?=[\w.-]{1,12}+/)(?=\S*[A-Za-z_])[\w.-]++/\d+[ ]  # nemo-run's role and replica
@@ -15,6 +17,15 @@ LABEL = re.compile(
     re.VERBOSE,
 )
 """All labels of a line. A launcher that starts another launcher adds a second label."""
+
+
+_TIME = re.compile(rb"\[?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[^\s\]]{0,16}+\]?[ ]")
+
+
+def without_time(line: bytes) -> bytes:
+    """Return a line without the time that `kubectl logs --timestamps` or a launcher writes before all text."""
+    time = _TIME.match(line)
+    return line[time.end() :] if time else line
 
 
 def label_of(line: bytes) -> bytes:

@@ -1,0 +1,64 @@
+"""Labels of launchers, and the rank and the host that they name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from llmb.logs.diagnose import diagnose, last_exception
+from llmb.logs.processes import Process, process_of_line
+from llmb.logs.rank_labels import label_of
+
+LABELS = {
+    "[gpu-a12:3]:": Process(host="gpu-a12"),
+    "[worker3]:": Process(),
+    "[rank11]: ": Process(rank=11),
+    "[1,mpirank:5,algo-2]<stderr>:": Process(rank=5, host="algo-2"),
+    "[1,5]<stdout>:": Process(rank=5),
+    "[pod/trainer-worker-0/main] ": Process(host="trainer-worker-0"),
+    "(Worker pid=812, ip=10.0.0.9) ": Process(host="10.0.0.9"),
+    "(pretrain, pid=4112) ": Process(),
+    "[gpu-a12:3]:[rank11]: ": Process(rank=11, host="gpu-a12"),
+}
+TIMES = ["", "2026-11-02T10:00:00.123456789Z ", "[2026-11-02T10:00:00+08:00] "]
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("time", TIMES)
+def test_an_exception_is_found_behind_the_label_of_its_rank(tmp_path: Path, time: str, label: str) -> None:
+    trace = (
+        "Traceback (most recent call last):",
+        '  File "/opt/a.py", line 3, in <module>',
+        "    main()",
+        "SkyError: it",
+    )
+    log = tmp_path / "run.log"
+    log.write_text("".join(f"{time}{label}{line}\n" for line in ("step 1", *trace)))
+
+    found = last_exception([log])
+
+    assert found is not None
+    assert (found.cause, found.line) == ("a process failed with SkyError", 5)
+    assert Process(found.rank, found.host) == LABELS[label]
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_the_label_of_a_line_is_complete(label: str) -> None:
+    assert label_of(f"{label}step 3".encode()) == label.encode()
+    assert process_of_line(f"{label}step 3".encode()) == LABELS[label]
+
+
+@pytest.mark.parametrize("text", ["[step12]: loss 3", "[E socket.cpp:4] [c10d]", "(see pid=9 of 3) x", "[a:1:2:3] x"])
+def test_other_brackets_are_no_label(text: str) -> None:
+    assert label_of(text.encode()) == b""
+
+
+def test_the_rank_of_a_signature_with_a_time_before_its_label(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("2026-11-02T10:00:00.5Z [rank7]: torch.OutOfMemoryError: CUDA out of memory.\n")
+
+    found = diagnose([log])
+
+    assert found is not None
+    assert found.rank == 7
