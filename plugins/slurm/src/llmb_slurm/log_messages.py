@@ -24,9 +24,10 @@ MEANINGS: tuple[tuple[bytes, NoticeKind], ...] = (
 CANCELLED = b"CANCELLED AT"
 REQUEUED = b"DUE TO JOB REQUEUE"
 TASK_ENDED = b": task"
-_STEP_CANCELLED = re.compile(rb"\*\*\* STEP \S+ ON \S+ CANCELLED AT \S+ \*\*\*")
+_BY_SIGNAL = rb"CANCELLED AT \S+ (?:DUE to SIGNAL [A-Za-z ]+ )?\*\*\*"
+_STEP_CANCELLED = re.compile(rb"\*\*\* STEP \S+ ON \S+ " + _BY_SIGNAL)
 _TASK_FAILED = re.compile(rb"srun: error: [^:]+: tasks? [\d,-]+: (?!Terminated)")
-_JOB_CANCELLED = re.compile(rb"\*\*\* JOB \d+ ON \S+ CANCELLED AT \S+ \*\*\*")  # not a step, of which a rank may fail
+_JOB_CANCELLED = re.compile(rb"\*\*\* JOB \d+ ON \S+ " + _BY_SIGNAL)  # not a step, of which a rank may fail
 
 
 class SlurmMessages(LineParser):
