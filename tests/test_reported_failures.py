@@ -175,6 +175,71 @@ REPORTED = {
         + "torch.distributed.elastic.multiprocessing.api.SignalException: Process 11 got signal: 15\n",
         "unknown: a process received signal 15", None, None,
     ),
+    # NVIDIA/pyxis 101
+    "hook of enroot": (
+        PYXIS + "slurmstepd: error: pyxis:     [ERROR] no cache\nslurmstepd: error: pyxis:     [ERROR] "
+        "/etc/enroot/hooks.d/50-site.sh exited with return code 2\n" + EXITED,
+        "a hook of enroot failed (50-site.sh)", 0, "node07",
+    ),
+    "login of enroot": (
+        "slurmstepd: error: pyxis: failed to import docker image\nslurmstepd: error: pyxis:     [ERROR] Authentication "
+        "failed\n", "the registry rejected the credentials for the image", None, None,
+    ),
+    "killed import": (
+        "slurmstepd: error: pyxis: child 71 failed with error code: 137\nslurmstepd: error: pyxis: failed to import "
+        "docker image\n", "the import of the image was killed, often because the host is out of memory", None, None,
+    ),
+    "folder in the container": (
+        "slurmstepd: error: pyxis: couldn't chdir to /x: No such file or directory\n",
+        "the job's folder does not exist in the container", None, None,
+    ),
+    # NVIDIA/pyxis 84
+    "node without pyxis": (
+        'error: Warning: SPANK plugin "pyxis" option "container-image" not found\n' + EXITED,
+        "a node has no plugin for containers", 0, "node07",
+    ),
+    "prolog of the controller": (
+        "srun: PrologSlurmctld failed, job killed\nsrun: error: Job allocation 9 has been revoked\n",
+        "the prolog of Slurm's controller failed", None, None,
+    ),
+    "revoked": (
+        "srun: error: Job allocation 9 has been revoked\n", "unknown: Slurm ended the job's allocation", None, None,
+    ),
+    "memory of the node": (
+        "slurmstepd: error: *** JOB 7 ON n5 UNCORRECTABLE MEMORY ERROR AT 2026-01-01T10:00:00 ***\n",
+        "a node has a hardware error (uncorrectable memory error)", None, "n5",
+    ),
+    "cancelled, Slurm 24.11": (
+        "slurmstepd: error: *** JOB 7 ON n5 CANCELLED AT 2026-01-01T10:00:00 DUE to SIGNAL Terminated ***\n",
+        "the job was cancelled", None, "n5",
+    ),
+    "gated model without a token": (
+        FRAMES + "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/a/b\n"
+        "The above exception was the direct cause of the following exception:\n" + FRAMES + "GatedRepoError: 401 "
+        "Client Error.\n\nCannot access gated repo for url https://huggingface.co/a/b.\n",
+        "the account has no access to the model's files", None, None,
+    ),
+    "token": (
+        FRAMES + "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/a/b\n",
+        "the model hub rejected the token", None, None,
+    ),
+    "assertion of C": (
+        "python3: /opt/x.cu:9: void run(): Assertion `n > 0' failed.\nsrun: error: n3: task 5: Aborted (core dumped)\n",
+        "a check in native code failed (n > 0)", 5, "n3",
+    ),
+    "degrees": (of_rank(3, "AssertionError: 28 is not divisible by 8"), DEGREES, 3, None),
+    "variable of Megatron": (
+        FRAMES + "RuntimeError: Using x requires setting the environment variable CUDA_DEVICE_MAX_CONNECTIONS to 1\n",
+        "the variable CUDA_DEVICE_MAX_CONNECTIONS is not 1", None, None,
+    ),
+    "checkpoint of Megatron": (
+        FRAMES + "AssertionError: OptimizerParamScheduler: class input value 1e-06 and checkpointvalue 1e-05 for "
+        "minimum learning rate do not match\n",
+        "the checkpoint was written with another minimum learning rate", None, None,
+    ),
+    "killed by the shell": (
+        "loading\nKilled\n", "unknown: a process was killed, often because the host is out of memory", None, None,
+    ),
 }  # fmt: skip
 
 HARMLESS = [

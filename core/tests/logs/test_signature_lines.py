@@ -1,0 +1,106 @@
+"""Causes that one line of a log contains, and lines that resemble them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from llmb.logs.diagnose import diagnose
+
+MEMORY = "the accelerator is out of memory"
+DIED = "another process of the run died"
+GPU_ERROR = "the driver reports a GPU error"
+
+CAUSES = {
+    "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB": (MEMORY, None),
+    "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB": (MEMORY, None),
+    "Memory access fault by GPU node-4 (Agent handle: 0x5) on address 0x7": (
+        "the program accessed GPU memory that is not its own",
+        None,
+    ),
+    "RuntimeError: CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling `cublasGemmEx`": ("a GPU library failed", None),
+    "RuntimeError: /te/gemm.cu:4: Unable to find suitable cuBLAS GEMM algorithm": (
+        "cuBLAS has no algorithm for a matrix product of the model",
+        None,
+    ),
+    "RuntimeError: CUDA unknown error - this may be due to an environment": ("no GPU is visible to the process", None),
+    "RuntimeError: Unable to initialize backend 'tpu': NOT_FOUND: no device": (
+        "no accelerator is visible to the process (tpu)",
+        None,
+    ),
+    "NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT": (f"{GPU_ERROR} (149: the hardware has an NVLink error)", None),
+    "DistStoreError: Connection reset. This may indicate a possible application crash on rank 2": (DIED, 2),
+    "DistNetworkError: failed to recv, got 0 bytes": (DIED, None),
+    "E x.cc:9] /job:jax_worker/replica:0/task:37 has been set to ERROR in coordination service: UNAVAILABLE": (
+        DIED,
+        37,
+    ),
+    "XlaRuntimeError: UNAVAILABLE: failed to connect to all addresses; last error: refused": (
+        "processes could not reach one another",
+        None,
+    ),
+    "DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:19, unhandled cuda error": (
+        "a GPU call of NCCL failed",
+        None,
+    ),
+    "[E ProcessGroupNCCL.cpp:8] Observed flight recorder dump signal from another rank via TCPStore.": (
+        "a rank waited in vain for the other ranks",
+        None,
+    ),
+    "n1:1:2 [3] NCCL WARN Call to ibv_modify_qp failed with error No data": (
+        "the network between the nodes failed",
+        None,
+    ),
+    "/w/run.sh: line 4: 8441 Hangup      python train.py": (
+        "the program was started in a terminal or an ssh session that ended",
+        None,
+    ),
+    "The node was low on resource: ephemeral-storage. Threshold quantity: 3": (
+        "the node evicted the job, because a resource ran out (ephemeral-storage)",
+        None,
+    ),
+    "EntryNotFoundError: 404 Client Error. (Request ID: x)": ("a file of the model is missing", None),
+    "We had to rate limit your IP (10.0.0.1).": ("the model hub rejects so many requests", None),
+    "FileNotFoundError: [Errno 2] No such file or directory: '/d/pile_text_document.idx'": (
+        "the dataset is missing",
+        None,
+    ),
+}
+
+HARMLESS = [
+    "INFO:xla_bridge:Unable to initialize backend 'tpu': INTERNAL: no libtpu",
+    "UserWarning: CUDA initialization: CUDA unknown error - this may be due to an environment",
+    "W grpc.cc:5] UNAVAILABLE: failed to connect to all addresses; retrying",
+    "Killed processes of the run before: 3",
+    "the size of '/d/pile_text_document.idx' is 9",
+]
+
+
+@pytest.mark.parametrize("line", CAUSES, ids=lambda line: line[:30])
+def test_a_line_has_its_cause(tmp_path: Path, line: str) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(f"step 1\n{line}\n")
+
+    found = diagnose([log])
+
+    assert found is not None
+    assert (found.cause, found.rank, found.line) == (*CAUSES[line], 2)
+
+
+@pytest.mark.parametrize("line", HARMLESS, ids=lambda line: line[:30])
+def test_a_line_that_resembles_a_cause_has_none(tmp_path: Path, line: str) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(f"step 1\n{line}\nstep 2\n")
+
+    assert diagnose([log]) is None
+
+
+def test_a_program_before_a_colon_is_no_host(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("python3.12: can't open file '/opt/train.py': [Errno 2] No such file or directory\n")
+
+    found = diagnose([log])
+
+    assert found is not None
+    assert found.host is None
