@@ -109,7 +109,13 @@ def test_an_iteration_line_gives_its_values() -> None:
         ("tokens per gpu per second (tgs): 107.858", "tokens_per_s_per_gpu", 107.858),
         ("tokens per GPU (tokens/s/GPU): 3955.1/3902.0", "tokens_per_s_per_gpu", 3955.1),
         ("tokens/sec/gpu: 1234.5", "tokens_per_s_per_gpu", 1234.5),
+        ("tokens/sec/GPU: 1234", "tokens_per_s_per_gpu", 1234),
+        ("approx flops per GPU: 55.2TFLOPS", "tflops_per_gpu", 55.2),
+        ("approx flops per GPU: 1.2PFLOPS", "tflops_per_gpu", 1200),
         ("lm-loss: 2.5E+00", "loss", 2.5),
+        ("lm_loss: 2.5E+00", "loss", 2.5),
+        ("loss: 2.5E+00", "loss", 2.5),
+        ("loss: 3.5E+00 | lm loss: 2.5E+00", "loss", 3.5),  # not the loss of the model
         ("consumed tokens:    1.258B", "consumed tokens", 1.258e9),
         ("grad norm: 3.26m zeros: 0.0", "grad norm", 3.26),  # cut, and glued to the rest
         ("load_balancing_loss: 1.041994E+00", "load_balancing_loss", 1.041994),

@@ -9,17 +9,21 @@ _NAMES = {
     b"elapsed time per iteration (s)": ("time_s", 1.0),  # BigScience
     b"lm loss": ("loss", 1.0),
     b"lm-loss": ("loss", 1.0),  # DeepSpeed
+    b"lm_loss": ("loss", 1.0),  # GPT-NeoX
     b"throughput per GPU (TFLOP/s/GPU)": ("tflops_per_gpu", 1.0),
     b"throughput (TFLOP/s/GPU)": ("tflops_per_gpu", 1.0),
     b"TFLOPs": ("tflops_per_gpu", 1.0),  # DeepSpeed: per GPU
+    b"approx flops per GPU": ("tflops_per_gpu", 1.0),  # GPT-NeoX: 55.2TFLOPS
     b"tokens per gpu per second (tgs)": ("tokens_per_s_per_gpu", 1.0),  # DeepSpeed
     b"tokens per GPU (tokens/s/GPU)": ("tokens_per_s_per_gpu", 1.0),  # Primus: value of the step / mean
     b"tokens/sec/gpu": ("tokens_per_s_per_gpu", 1.0),  # Swiss AI
+    b"tokens/sec/GPU": ("tokens_per_s_per_gpu", 1.0),
 }
 """Printed names of the attributes of a Step, with the divisor of the printed value."""
 
-_NUMBER = re.compile(rb"\s*([-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?+|(?i:nan|inf)))([KMBT]\b)?(?!:)")
+_NUMBER = re.compile(rb"\s*([-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?+|(?i:nan|inf)))([KMBT]\b|[GTP]FLOPS\b)?(?!:)")
 _SUFFIXES = {None: 1.0, b"K": 1e3, b"M": 1e6, b"B": 1e9, b"T": 1e12}  # Swiss AI
+_SUFFIXES |= {b"GFLOPS": 1e-3, b"TFLOPS": 1.0, b"PFLOPS": 1e3}  # GPT-NeoX
 
 _BLANKS = re.compile(b"|".join(re.escape(name).replace(rb"\ ", rb" ?") for name in sorted(_NAMES, key=len)[::-1]))
 _WITHOUT_BLANKS = {name.replace(b" ", b""): name for name in _NAMES}
@@ -69,4 +73,6 @@ def read_fields(record: bytes, meanings: Meanings) -> tuple[dict[str, float], di
             known.setdefault(meaning, value if divisor == 1 else round(value / divisor, 9))
         else:
             figures[meaning] = value
+    if "loss" not in known and "loss" in figures:  # of a fork that trains other models too
+        known["loss"] = figures.pop("loss")
     return known, figures
