@@ -205,12 +205,19 @@ REPORTED = {
     "revoked": (
         "srun: error: Job allocation 9 has been revoked\n", "unknown: Slurm ended the job's allocation", None, None,
     ),
+    "lost connection of srun": (
+        "srun: error: Aborting, io error and missing step on node 3\n", "srun lost the connection to a node",
+        None, None,
+    ),
+    "boot": (
+        "salloc: error: Nodes n[1-4] are still not ready\n", "nodes of the job did not become ready", None, None,
+    ),
     "memory of the node": (
         "slurmstepd: error: *** JOB 7 ON n5 UNCORRECTABLE MEMORY ERROR AT 2026-01-01T10:00:00 ***\n",
         "a node has a hardware error (uncorrectable memory error)", None, "n5",
     ),
     "cancelled, Slurm 24.11": (
-        "slurmstepd: error: *** JOB 7 ON n5 CANCELLED AT 2026-01-01T10:00:00 DUE to SIGNAL Terminated ***\n",
+        "slurmstepd: error: *** JOB 7 ON n5 CANCELLED AT 2026-01-01T10:00:00 DUE to SIGNAL User defined signal 2 ***\n",
         "the job was cancelled", None, "n5",
     ),
     "gated model without a token": (

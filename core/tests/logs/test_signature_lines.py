@@ -30,6 +30,14 @@ CAUSES = {
         None,
     ),
     "NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT": (f"{GPU_ERROR} (149: the hardware has an NVLink error)", None),
+    "RuntimeError: FlashAttention only supports head dimension at most 256": (
+        "no attention kernel supports the model and the settings",
+        None,
+    ),
+    "RuntimeError: No available kernel. Aborting execution.": (
+        "no attention kernel supports the model and the settings",
+        None,
+    ),
     "DistStoreError: Connection reset. This may indicate a possible application crash on rank 2": (DIED, 2),
     "DistNetworkError: failed to recv, got 0 bytes": (DIED, None),
     "E x.cc:9] /job:jax_worker/replica:0/task:37 has been set to ERROR in coordination service: UNAVAILABLE": (
