@@ -351,3 +351,22 @@ def test_the_size_of_the_blocks_does_not_matter(log: Path, size: int) -> None:
 
 def test_a_garbled_log_does_not_stop_the_parser() -> None:
     assert all(read(MaxTextLog, log) for log in garbled(SOME.encode()))
+
+
+@pytest.mark.parametrize("label", ["", "I0317 10:00:33.8 12 metric_logger.py:181] "])
+def test_steps_that_a_copy_wrapped(label: str) -> None:
+    lines = (
+        f"{label}completed step: %d, seconds: 48.5, TFLOP/s/device: 23.456,",
+        "  Tokens/s/device: 169.5, total_weights: 1048576, ",
+        "loss: 13.5, perplexity: 2.25",
+        "saving a checkpoint: 7",
+    )
+    found = {
+        step.step: step
+        for step in parse(*(f"{line % n if '%' in line else line}\n".encode() for n in (0, 1) for line in lines))
+        if isinstance(step, Step)
+    }
+
+    step = Step(step=0, time_s=48.5, tflops_per_gpu=23.456, tokens_per_s_per_gpu=169.5, loss=13.5)
+    figures = {"total_weights": 1048576.0, "perplexity": 2.25}
+    assert [*found.values()] == [attrs.evolve(step, step=number, figures=figures) for number in (0, 1)]

@@ -9,6 +9,9 @@ from llmb import LineParser, Notice, Step
 
 _STEP = b"completed step: "
 _ABORT = b"Aborting training due to "
+_WRAPPED = (_STEP, _ABORT, b": ")
+"""Texts that are searched after a step line that ends with a comma."""
+
 _MOST_DIGITS = 18  # of a step number; a longer one is garbled
 
 _NAMES = {
@@ -19,6 +22,8 @@ _NAMES = {
     b"Tokens/s/device": "tokens_per_s_per_gpu",
 }
 
+_WRAPPED_AT = re.compile(rb",\s*\n\s*")
+
 _COMPLETE = re.compile(rb"-?(?:\d+\.\d{3,}|(?:nan|inf)\b)")
 """A number that is complete whatever follows, because MaxText prints three decimals."""
 
@@ -27,18 +32,29 @@ class MaxTextLog(LineParser):
     """``completed step: N, seconds: S, TFLOP/s/device: X, Tokens/s/device: Y, total_weights: W, loss: L, ...``.
 
     Names and order of the fields depend on the version. Fields without an attribute in a Step become its ``figures``.
-    A step line without any field of a Step is skipped, because it was cut or shortened by hand.
+    A step line without any field of a Step is skipped, because it was cut or shortened by hand. Copies of step lines
+    may be wrapped after a comma.
     """
 
-    needles = (_STEP, _ABORT)
+    needles: Sequence[bytes] = (_STEP, _ABORT)
     first_step = 0
 
     def read_line(self, line: bytes) -> list[Step | Notice]:
         """Return the steps of a line (several if ranks joined their lines), or the reason why training stopped."""
+        if self.needles is _WRAPPED and _STEP not in line:
+            line = self._unwrap(line)
+        self.needles = _WRAPPED if _STEP in line and line.rstrip().endswith(b",") else (_STEP, _ABORT)
         found: list[Step | Notice] = [step for part in line.split(_STEP)[1:] if (step := _step(part))]
         if _ABORT in line:
             found.append(_abort(line[line.index(_ABORT) :]))
         return found
+
+    def _unwrap(self, line: bytes) -> bytes:
+        """Return a step that began in a line before, as far as it is printed, or the line itself."""
+        before = self.text_before()
+        begin = before.rfind(_STEP)
+        continues = begin >= 0 and before.rstrip().endswith(b",")
+        return _WRAPPED_AT.sub(b", ", before[begin:] + line) if continues else line
 
     def read_torn_line(self, line: bytes) -> Sequence[Step | Notice]:
         """Return the steps of a line without a line end, but not a last number that may lack digits."""
