@@ -277,6 +277,21 @@ def test_a_garbled_log_does_not_stop_the_parser(log: str) -> None:
     assert all(read(NeMoLog, each) for each in garbled(log.encode()))
 
 
+@pytest.mark.parametrize("end", [" | \n", " |\n   "])
+@pytest.mark.parametrize("fields", [1, 2, 3])
+def test_lines_of_nemo_2_that_a_copy_wrapped(end: str, fields: int) -> None:
+    log = ""
+    for number in (28, 29):
+        line = ["Training epoch 1, iteration 9/99", "lr: 1e-06", f"global_step: {number}", "reduced_train_loss: 11.03",
+                "train_step_timing in s: 46.8", "consumed_samples: 512"]  # fmt: skip
+        log += end.join(" | ".join(line[at : at + fields + 1]) for at in range(0, len(line), fields + 1)) + "\n"
+    log += "saving: done\n" * 3
+
+    found = {step.step: step for step in steps(log)}
+    assert [(step.step, step.time_s, step.loss) for step in found.values()] == [(28, 46.8, 11.03), (29, 46.8, 11.03)]
+    assert found[29].figures["consumed_samples"] == 512
+
+
 # MLPerf
 
 RECORD = ':::MLLOG {{"time_ms": 1, "key": "{key}", "value": {value}, "metadata": {{"lineno": 1, {metadata}}}}}\n'

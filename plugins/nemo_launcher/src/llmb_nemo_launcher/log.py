@@ -21,6 +21,7 @@ _BUFFER = b"buffer_size: "
 
 _SAVED = b"Global Checkpoint Save : Rank: 0 :"
 _SAVED_S = re.compile(rb"Iteration: \d{1,15} : .*Save duration: (\d{1,12}\.\d+)s")
+_WRAPPED_AT = re.compile(rb"\|\s*\n\s*")
 _MOST_STEPS = 10**15  # a longer number is garbled
 _EPOCH = re.compile(rb"\d{1,15}")
 _PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
@@ -110,7 +111,7 @@ class NeMoLog(LineParser):
     numbers have about four digits, so the step is the 2 of 2/20, after the steps of the epochs before. If DLLogger
     prints the same step in full, its numbers count. DLLogger counts steps from 0, so its step 1 is the step 2 of
     2/20. NeMo 2 prints ``Training epoch 0, iteration 1/19 | global_step: 1 | ...``, where the iteration is counted
-    per epoch and the step is ``global_step``.
+    per epoch and the step is ``global_step``. Copies of such lines may be wrapped after a ``|``.
 
     ``timing_buffer`` is the number of steps over which NeMo 1 averages its times, if the recipe states it; otherwise
     the log may. ``first_step`` is for a run, because it must be known before there is a log. ``printed_every`` is the
@@ -142,6 +143,8 @@ class NeMoLog(LineParser):
         if _SAVED in line:
             saved = _SAVED_S.search(line)
             return [Notice(kind="checkpoint", text=saved[0].decode(), time_s=float(saved[1]))] if saved else []
+        if b": " in self.needles:
+            return self._read_wrapped(line)
         texts = line.split(_BAR_BEGIN)[1:]
         return [found for text in texts for found in self._read_bar(text)] if texts else self._read_buffer(line)
 
@@ -151,15 +154,27 @@ class NeMoLog(LineParser):
 
     def _read_iteration(self, line: bytes, *, torn: bool) -> list[Step | Notice]:
         match = _ITERATION.search(line)
+        wrapped = line.rstrip().endswith(b"|")
+        if wrapped or self._begun:
+            self.needles = (_LINE, _SAVED, b": ") if wrapped else (_LINE, _SAVED)
         step = match and _iteration(int(match[1]), line[match.end() :], torn=torn)
-        if not match or not step:
+        if not match or not step or (wrapped and b"global_step: " not in line):
             return []
         if not self._begun:
             self._has_times = step.time_s is not None
-            self._begin(0, (_LINE, _SAVED))
+            self._begin(0, (_LINE, _SAVED, b": ") if wrapped else (_LINE, _SAVED))
         elif torn and self._has_times and step.time_s is None:
             return []  # cut off before its time
         return [*self._total_steps(int(match[2]) + 1), step]
+
+    def _read_wrapped(self, line: bytes) -> list[Step | Notice]:
+        """Return the step of NeMo 2 whose record began in a line before, with the fields that are printed so far."""
+        before = self.text_before()
+        begin = before.rfind(_LINE)
+        if begin < 0 or not before.rstrip().endswith(b"|"):
+            self.needles = (_LINE, _SAVED)
+            return []
+        return self._read_iteration(_WRAPPED_AT.sub(b"| ", before[begin:] + line), torn=False)
 
     def _read_mlperf(self, line: bytes) -> list[Step | Notice]:
         found = self._mlperf.read(line)
