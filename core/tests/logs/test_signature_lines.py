@@ -38,6 +38,19 @@ CAUSES = {
         "no attention kernel supports the model and the settings",
         None,
     ),
+    "403 GET https://storage.googleapis.com/b: a@b does not have storage.objects.get access to the object": (
+        "the account has no access to a bucket (storage.objects.get)",
+        None,
+    ),
+    "google.api_core.exceptions.NotFound: 404 GET b: The specified bucket does not exist.": (
+        "a bucket does not exist",
+        None,
+    ),
+    "botocore.exceptions.NoCredentialsError: Unable to locate credentials": ("the job has no credentials for S3", None),
+    "Internal: x.cc:1: NCCL operation ncclAllReduce(a, b) failed: invalid usage: while": (
+        "a program used NCCL incorrectly",
+        None,
+    ),
     "DistStoreError: Connection reset. This may indicate a possible application crash on rank 2": (DIED, 2),
     "DistNetworkError: failed to recv, got 0 bytes": (DIED, None),
     "E x.cc:9] /job:jax_worker/replica:0/task:37 has been set to ERROR in coordination service: UNAVAILABLE": (
