@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parts.garbled import cut, garbled, read
 
+import llmb
 from llmb import Notice, Step
 from llmb_maxtext.log import MaxTextLog
 
@@ -370,3 +371,16 @@ def test_steps_that_a_copy_wrapped(label: str) -> None:
     step = Step(step=0, time_s=48.5, tflops_per_gpu=23.456, tokens_per_s_per_gpu=169.5, loss=13.5)
     figures = {"total_weights": 1048576.0, "perplexity": 2.25}
     assert [*found.values()] == [attrs.evolve(step, step=number, figures=figures) for number in (0, 1)]
+
+
+def test_a_run_that_was_preempted_is_incomplete(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("completed step: 5, seconds: 0.5, loss: 5.1\nW0317 10:00:34.0 1 x.cc:5] SIGTERM caught at 2026\n")
+
+    parsed = llmb.parse([log], framework="maxtext")
+
+    assert parsed.failure
+    assert (parsed.status, parsed.failure.cause) == (
+        "incomplete",
+        "unknown: the job received SIGTERM and stopped after a checkpoint",
+    )
