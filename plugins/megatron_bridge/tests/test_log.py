@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parts.garbled import cut, garbled, read
 
+import llmb
 from llmb import Notice, Step
 from llmb.analysis.mean_step_time import summarise
 from llmb.logs.step_series import StepSeries
@@ -416,3 +417,38 @@ def test_the_throughput_has_two_names() -> None:
     [step] = series(lines(iteration(1, loss="throughput (TFLOP/s/GPU): 663.5 | "))).steps
 
     assert step.tflops_per_gpu == 663.5
+
+
+def test_a_run_that_stops_at_its_exit_interval_is_complete() -> None:
+    line = (
+        " iteration %d/ 1000 | elapsed time per iteration (ms): 10.0 | lm loss: 1.5 | number of nan iterations: 0 |\n"
+    )
+    run = "".join(line % number for number in (1, 2, 3))
+    stopped = f"{run}[exiting program at iteration 3] datetime: 2026-01-01 10:00:00\n"
+
+    assert series(stopped.encode()).total_steps == 3
+    assert series((stopped + run).encode()).total_steps == 1000
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (
+            "[exiting program after receiving SIGTERM.] datetime: 2026-01-01",
+            "unknown: the job received SIGTERM and stopped after a checkpoint",
+        ),
+        ("[exiting program after 230.5 minutes] datetime: 2026-01-01", "the training stopped at its own time limit"),
+        (
+            "Exiting program due to straggler detection.",
+            "the straggler detection found slow GPUs and stopped the training",
+        ),
+    ],
+)
+def test_the_reason_of_an_early_stop(tmp_path: Path, line: str, cause: str) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(f" iteration 1/ 9 | elapsed time per iteration (ms): 10.0 | lm loss: 1.5 |\n{line}\n")
+
+    parsed = llmb.parse([log], framework="megatron_bridge")
+
+    assert parsed.failure
+    assert (parsed.status, parsed.failure.cause) == ("incomplete", cause)

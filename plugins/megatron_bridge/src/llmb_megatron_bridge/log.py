@@ -29,9 +29,12 @@ _ENDED = re.compile(rb"number of nan iterations: +\d+ ?\|")
 _FIELD = re.compile(rb"[\s\"|]*[a-z][\w ()/-]*:")
 _LAST_FIELD = b"number of nan iterations: "
 
-_UNWRAPPED = (_TIME, _STEP_TIME, TIMERS)
+_EXIT = b"exiting program at iteration "
+_PLANNED_EXIT = re.compile(rb"exiting program at iteration (\d{1,18})\b")
+
+_UNWRAPPED = (_TIME, _STEP_TIME, _EXIT, TIMERS)
 _IN_TIMERS = (*_UNWRAPPED, COMPUTE, RANK, SAVED)
-_WRAPPED = (_TIME, _STEP_TIME, _SEPARATOR)
+_WRAPPED = (_TIME, _STEP_TIME, _EXIT, _SEPARATOR)
 
 
 class MegatronLog(LineParser):
@@ -49,6 +52,8 @@ class MegatronLog(LineParser):
 
     If Megatron prints the timers of all ranks after a step, the step is returned again with their compute times. The
     timer of a checkpoint is returned as a notice.
+
+    A run that stops at its exit interval (``--exit-interval``) has as many steps as it did.
 
     Megatron omits a NaN loss from the line. The gradient norm and the number of such iterations show it.
     """
@@ -72,6 +77,9 @@ class MegatronLog(LineParser):
         if self.needles is _IN_TIMERS:
             self._timers[self.source].read(line)
             found += filter(None, [checkpoint_of(line)])
+        if stop := _PLANNED_EXIT.search(line):
+            self._totals.pop(self.source, None)
+            return [*found, Notice(kind="total steps", value=int(stop[1]))]
         if _TIME in line or self.needles not in (_UNWRAPPED, _IN_TIMERS):
             _, *parts = _ITERATION.split(line)
             complete = _LAST_FIELD in line
