@@ -384,3 +384,13 @@ def test_a_run_that_was_preempted_is_incomplete(tmp_path: Path) -> None:
         "incomplete",
         "unknown: the job received SIGTERM and stopped after a checkpoint",
     )
+
+
+def test_the_number_of_steps_is_that_of_the_configuration(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    steps = "".join(f"completed step: {number}, seconds: 0.5, loss: 5.1\n" for number in range(4))
+    log.write_text("I1121 04:43:37.2 1 pyconfig.py:591] Config param steps: 5\nConfig param stepsize: 3\n" + steps)
+    assert llmb.parse([log], framework="maxtext").status == "incomplete"
+
+    log.write_text(log.read_text() + "completed step: 4, seconds: 0.5, loss: 5.1\n")
+    assert llmb.parse([log], framework="maxtext").status == "complete"

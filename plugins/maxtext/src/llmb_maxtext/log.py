@@ -9,6 +9,7 @@ from llmb import LineParser, Notice, Step
 
 _STEP = b"completed step: "
 _ABORT = b"Aborting training due to "
+_TOTAL = b"Config param steps: "
 _WRAPPED = (_STEP, _ABORT, b": ")
 """Texts that are searched after a step line that ends with a comma."""
 
@@ -22,6 +23,7 @@ _NAMES = {
     b"Tokens/s/device": "tokens_per_s_per_gpu",
 }
 
+_TOTAL_STEPS = re.compile(rb"Config param steps: (\d{1,18})\s*$")
 _WRAPPED_AT = re.compile(rb",\s*\n\s*")
 
 _COMPLETE = re.compile(rb"-?(?:\d+\.\d{3,}|(?:nan|inf)\b)")
@@ -33,17 +35,19 @@ class MaxTextLog(LineParser):
 
     Names and order of the fields depend on the version. Fields without an attribute in a Step become its ``figures``.
     A step line without any field of a Step is skipped, because it was cut or shortened by hand. Copies of step lines
-    may be wrapped after a comma.
+    may be wrapped after a comma. The number of steps is in the configuration, which MaxText prints at its start.
     """
 
-    needles: Sequence[bytes] = (_STEP, _ABORT)
+    needles: Sequence[bytes] = (_STEP, _ABORT, _TOTAL)
     first_step = 0
 
     def read_line(self, line: bytes) -> list[Step | Notice]:
         """Return the steps of a line (several if ranks joined their lines), or the reason why training stopped."""
+        if total := _TOTAL_STEPS.search(line):
+            return [Notice(kind="total steps", text=f"{int(total[1])} steps", value=int(total[1]))]
         if self.needles is _WRAPPED and _STEP not in line:
             line = self._unwrap(line)
-        self.needles = _WRAPPED if _STEP in line and line.rstrip().endswith(b",") else (_STEP, _ABORT)
+        self.needles = _WRAPPED if _STEP in line and line.rstrip().endswith(b",") else (_STEP, _ABORT, _TOTAL)
         found: list[Step | Notice] = [step for part in line.split(_STEP)[1:] if (step := _step(part))]
         if _ABORT in line:
             found.append(_abort(line[line.index(_ABORT) :]))
