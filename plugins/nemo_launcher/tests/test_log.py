@@ -292,6 +292,26 @@ def test_lines_of_nemo_2_that_a_copy_wrapped(end: str, fields: int) -> None:
     assert found[29].figures["consumed_samples"] == 512
 
 
+STOPPED = "`Trainer.fit` stopped: `max_steps=%d` reached.\n"
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "".join(f"{NEMO_2.format(n)}train_step_timing in s: 10.31\n" for n in range(2)) + STOPPED % 2,
+        bar("1/20", BAR) + bar("2/20", BAR.replace("24.80", "9.80")) + STOPPED % 2,
+    ],
+    ids=["2", "1"],
+)
+def test_a_run_that_lightning_stopped_at_its_last_step_has_all_steps(log: str) -> None:
+    found = items(log)
+    totals = [item.value for item in found if isinstance(item, Notice) and item.kind == "total steps"]
+
+    assert totals == [20, 2]
+    assert found[-1] == Notice(kind="finished")
+    assert items(log + log)[-1] == Notice(kind="finished")
+
+
 # MLPerf
 
 RECORD = ':::MLLOG {{"time_ms": 1, "key": "{key}", "value": {value}, "metadata": {{"lineno": 1, {metadata}}}}}\n'

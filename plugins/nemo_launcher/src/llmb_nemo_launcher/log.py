@@ -23,6 +23,10 @@ _SAVED = b"Global Checkpoint Save : Rank: 0 :"
 _SAVED_S = re.compile(rb"Iteration: \d{1,15} : .*Save duration: (\d{1,12}\.\d+)s")
 _WRAPPED_AT = re.compile(rb"\|\s*\n\s*")
 _MOST_STEPS = 10**15  # a longer number is garbled
+_STOPPED = b"`Trainer.fit` stopped: `max_steps="
+_LINES = (_LINE, _SAVED, _STOPPED)
+_WRAPPED = (*_LINES, b": ")
+_ALL_STEPS = re.compile(rb"stopped: `max_steps=(\d{1,15})` reached")
 _EPOCH = re.compile(rb"\d{1,15}")
 _PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
 _ITERATION = re.compile(rb"Training epoch \d+, iteration (\d{1,15})/(\d{1,15}) \| ")
@@ -125,7 +129,7 @@ class NeMoLog(LineParser):
         self.first_step, self.printed_every = first_step, printed_every
         self._begun = False  # True once a step was read, so that the generation of the log is known
         buffer = (_BUFFER,) if timing_buffer is None else ()
-        self.needles = (_TIME, _LOSS, _LINE, RECORD, dllogger_file.RECORD, *buffer)
+        self.needles = (_TIME, _LOSS, _LINE, _STOPPED, RECORD, dllogger_file.RECORD, *buffer)
         self._mlperf = MLPerfRecords()
         self._buffer = timing_buffer
         self._drawn: dict[tuple[str, bytes], _Drawn] = {}
@@ -133,7 +137,10 @@ class NeMoLog(LineParser):
         self._has_times = False  # True if a line of NeMo 2 contains the time of the step
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
-        """Return the steps of a line (several if bars were joined), and the total number of steps."""
+        """Return the steps of a line (several if bars were joined), the total number of steps, and the end."""
+        return [*self._read_steps(line), *self._read_stop(line)]
+
+    def _read_steps(self, line: bytes) -> Iterable[Step | Notice]:
         if RECORD in line:
             return self._read_mlperf(line)
         if dllogger_file.RECORD in line:
@@ -143,10 +150,14 @@ class NeMoLog(LineParser):
         if _SAVED in line:
             saved = _SAVED_S.search(line)
             return [Notice(kind="checkpoint", text=saved[0].decode(), time_s=float(saved[1]))] if saved else []
-        if b": " in self.needles:
+        if self.needles is _WRAPPED:
             return self._read_wrapped(line)
         texts = line.split(_BAR_BEGIN)[1:]
         return [found for text in texts for found in self._read_bar(text)] if texts else self._read_buffer(line)
+
+    def _read_stop(self, line: bytes) -> list[Step | Notice]:
+        stop = _ALL_STEPS.search(line)
+        return [*self._total_steps(int(stop[1])), Notice(kind="finished")] if stop else []
 
     def read_torn_line(self, line: bytes) -> Iterable[Step | Notice]:
         """Return the steps of a line without a line end, but not a last number that may lack digits."""
@@ -156,13 +167,13 @@ class NeMoLog(LineParser):
         match = _ITERATION.search(line)
         wrapped = line.rstrip().endswith(b"|")
         if wrapped or self._begun:
-            self.needles = (_LINE, _SAVED, b": ") if wrapped else (_LINE, _SAVED)
+            self.needles = _WRAPPED if wrapped else _LINES
         step = match and _iteration(int(match[1]), line[match.end() :], torn=torn)
         if not match or not step or (wrapped and b"global_step: " not in line):
             return []
         if not self._begun:
             self._has_times = step.time_s is not None
-            self._begin(0, (_LINE, _SAVED, b": ") if wrapped else (_LINE, _SAVED))
+            self._begin(0, _WRAPPED if wrapped else _LINES)
         elif torn and self._has_times and step.time_s is None:
             return []  # cut off before its time
         return [*self._total_steps(int(match[2]) + 1), step]
@@ -172,7 +183,7 @@ class NeMoLog(LineParser):
         before = self.text_before()
         begin = before.rfind(_LINE)
         if begin < 0 or not before.rstrip().endswith(b"|"):
-            self.needles = (_LINE, _SAVED)
+            self.needles = _LINES
             return []
         return self._read_iteration(_WRAPPED_AT.sub(b"| ", before[begin:] + line), torn=False)
 
@@ -196,7 +207,7 @@ class NeMoLog(LineParser):
         if not bar or not step:
             return []
         if not self._begun:
-            self._begin(1, (_TIME,) if _TIME in bar.fields else (_LOSS,))
+            self._begin(1, (_TIME if _TIME in bar.fields else _LOSS, _STOPPED))
         _, _, total = bar.place.partition(b"/")
         return [*self._total_steps(self._whole_total(int(total), step.step)), step] if total.isdigit() else [step]
 
