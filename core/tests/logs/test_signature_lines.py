@@ -51,6 +51,12 @@ CAUSES = {
         "a program used NCCL incorrectly",
         None,
     ),
+    "ValueError: RESOURCE_EXHAUSTED: E0100: RuntimeBufferAllocationFailure:": (MEMORY, None),
+    "JaxRuntimeError: RESOURCE_EXHAUSTED: CompileTimeHbmOom": (MEMORY, None),
+    "JaxRuntimeError: INTERNAL: Accelerator device halted prematurely, perhaps due to a check": (
+        "an accelerator halted",
+        None,
+    ),
     "DistStoreError: Connection reset. This may indicate a possible application crash on rank 2": (DIED, 2),
     "DistNetworkError: failed to recv, got 0 bytes": (DIED, None),
     "E x.cc:9] /job:jax_worker/replica:0/task:37 has been set to ERROR in coordination service: UNAVAILABLE": (

@@ -386,6 +386,16 @@ def test_a_run_that_was_preempted_is_incomplete(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("code", "cause"), [("1", "unknown: a process exited with code 1"), ("0", None)])
+def test_the_exit_code_that_xpk_prints(tmp_path: Path, code: str, cause: str | None) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(f"completed step: 5, seconds: 0.5, loss: 5.1\nEXIT_CODE={code}\n")
+
+    failure = llmb.parse([log], framework="maxtext").failure
+
+    assert (failure.cause if failure else None) == cause
+
+
 def test_the_number_of_steps_is_that_of_the_configuration(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     steps = "".join(f"completed step: {number}, seconds: 0.5, loss: 5.1\n" for number in range(4))
