@@ -1,0 +1,59 @@
+"""The cause of failures of pyxis and enroot that users reported in public, each text in our own words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from parts.command_line import Llmb, command_line
+
+START = "slurmstepd: error: pyxis: container start failed with error code: 1\n"
+END = "slurmstepd: error: pyxis: couldn't start container\nsrun: error: n1: task 0: Exited with exit code 1\n"
+LINE = "slurmstepd: error: pyxis:     "
+PATHS = "enroot cannot write its directories on the node"
+
+REPORTED = {
+    # NVIDIA/enroot 140
+    "mount without permission": (
+        f"{START}{LINE}enroot-mount: failed to mount: /home/a/data at /run/x/data: Permission denied\n{END}",
+        "a folder cannot be mounted in the container (/home/a/data)",
+    ),
+    "missing mount": (
+        f"{START}{LINE}enroot-mount: failed to mount: /home/a/data at /run/x/data: No such file or directory\n{END}",
+        "the source of a container mount does not exist on the node",
+    ),
+    # NVIDIA/pyxis 127
+    "path without a slash": (
+        f"pyxis: importing docker image: hello.sqsh\nslurmstepd: error: pyxis: failed to import docker image\n{END}",
+        "the path of the image does not begin with / or ./ (hello.sqsh)",
+    ),
+    # NVIDIA/pyxis 121
+    "cache of another user": (
+        f"slurmstepd: error: pyxis: failed to import docker image\n{LINE}tar (child): /raid/cache/0b08: Cannot open: "
+        "Permission denied\n",
+        PATHS,
+    ),
+    # NVIDIA/enroot 10
+    "folder of the image": ("Could not create destination file: No such file or directory\n", PATHS),
+}
+
+
+@pytest.fixture
+def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
+    return command_line(capsys)
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_a_reported_failure_has_its_cause(llmb: Llmb, tmp_path: Path, name: str) -> None:
+    text, cause = REPORTED[name]
+    log = tmp_path / "job.out"
+    log.write_text(text)
+
+    assert llmb("parse", log, "--framework", "megatron_bridge", "--json").json["failure"]["cause"] == cause
+
+
+def test_an_image_of_a_registry_is_no_path(llmb: Llmb, tmp_path: Path) -> None:
+    log = tmp_path / "job.out"
+    log.write_text("pyxis: importing docker image: registry.org#team/x.sqsh\npyxis: imported docker image\n")
+
+    assert llmb("parse", log, "--framework", "megatron_bridge", "--json").json["failure"] is None
