@@ -83,6 +83,15 @@ def test_blocks_that_are_counted_by_their_start() -> None:
     assert values_of(steps(*GPT_3, log)) == [(8, 2.5, None, 8), (10, 2.5, None, 2)]
 
 
+def test_blocks_with_the_number_of_their_last_step() -> None:
+    log = "".join(
+        record("block_start", samples_count=4 * (number - 50)) + stats({"throughput": 8.0}, step_num=number)
+        for number in (50, 100)
+    )
+
+    assert values_of(steps(GPT_3[0], log)) == [(50, 0.5, None, 50), (100, 0.5, None, 50)]
+
+
 def test_the_last_block_ends_with_the_run() -> None:
     log = record("block_start", samples_count=0) + stats({"train_step_time": 2.5}, step=0)
     log += record("run_stop", samples_count=12, status="success")

@@ -82,6 +82,8 @@ class MLPerfRecords:
 
     def _number(self, metadata: Mapping[str, Any]) -> int | None:
         """Return the step that ends with the samples of a record, or None if the record does not state it."""
+        if "step_num" in metadata:  # of Stable Diffusion
+            return _count(metadata["step_num"])
         samples, step = _count(metadata.get("samples_count")), _count(metadata.get("step"))
         count = step if samples is None else samples
         if not self._batch_size or count is None:
@@ -97,8 +99,9 @@ class MLPerfRecords:
         """Return a step with a time, but not the mean of a block whose last step has a time of its own."""
         if number == self._last:
             return []
-        rate = values.get(_RATE, 0.0)
-        time_s = next((values.pop(name) for name in _TIMES if name in values), self._unit / rate if rate > 0 else None)
+        rate, samples = values.get(_RATE, 0.0), self._unit or self._batch_size
+        time_s = samples / rate if samples and rate > 0 else None
+        time_s = next((values.pop(name) for name in _TIMES if name in values), time_s)
         loss = next((values.pop(name) for name in _LOSSES if name in values), None)
         if loss is None and self._loss and self._last < self._loss[0] <= number:
             loss = self._loss[1]
