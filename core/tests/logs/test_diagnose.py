@@ -9,7 +9,7 @@ import pytest
 
 from llmb.logs import diagnose as module
 from llmb.logs import files, signature_search
-from llmb.logs.diagnose import diagnose
+from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.signature_files import SEE_TRACEBACK, known_signatures
 from llmb.values.failure import Signature
 
@@ -308,6 +308,14 @@ def test_the_peer_that_the_last_error_of_nccl_names_is_in_the_cause(tmp_path: Pa
     assert cause_of(tmp_path, run=f"one\n{text}\n") == cause
     assert cause_of(tmp_path, run=f"one\n{labelled}") == cause
     assert cause_of(tmp_path, run=f"ValueError: no data\n{text}\n") == "a process failed with ValueError"
+
+
+def test_a_name_that_several_ranks_wrote_at_the_same_time_is_one_exception(tmp_path: Path) -> None:
+    log = write(tmp_path, run=f"step 1\n{'FileNotFoundError' * 3}: : : [Errno 2] No such file: '/d/x'\n")
+    found = last_exception(log)
+
+    assert found is not None
+    assert (found.cause, found.origin) == ("a process failed with FileNotFoundError", "user")
 
 
 def test_a_connection_that_nccl_retries_is_no_failure(tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ _AFTER_FRAMES = re.compile(rb"(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*(?::(?: .*)?)?$
 
 _NAME = re.compile(rb"((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?::(?: |$)|$)")
 
+_JOINED = re.compile(rb"(\w+?(?:Error|Exception))\1+")
+"""The same name several times, because ranks without labels wrote it at the same time."""
+
 _WORTH_READING = re.compile(rb"Error|Exception|Interrupt|Exit|Empty|\nF\d{4}|Traceback \(")
 """A text without any of these has no error."""
 
@@ -114,7 +117,9 @@ class LoggedError:
         match = _NAME.match(text)
         if not match or _FROM_OTHERS.search(text) or text.startswith(b"Fatal Python error"):
             return ""
-        return (match[0].rstrip(b": ") if match[2] in (b"Error", b"Exception") else match[2]).decode()
+        joined = _JOINED.fullmatch(match[2])
+        name = joined[1] if joined else match[2]
+        return (match[0].rstrip(b": ") if name in (b"Error", b"Exception") else name).decode()
 
 
 def find_errors(tail: bytes, reports: Callable[[bytes], object] = lambda _line: False) -> list[LoggedError]:
