@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-import attrs
-
 from llmb import LineParser, Notice, Step
 from llmb_nemo_launcher import dllogger_file
 from llmb_nemo_launcher.mlperf_log import RECORD, MLPerfRecords
+from llmb_nemo_launcher.progress_bar import ROUNDED_STEP, Bar, DrawnBar
 
 _STEP_TIME, _STEP_LOSS = "train_step_timing in s", "reduced_train_loss"
 
@@ -27,85 +26,12 @@ _STOPPED = b"`Trainer.fit` stopped: `max_steps="
 _LINES = (_LINE, _SAVED, _STOPPED)
 _WRAPPED = (*_LINES, b": ")
 _ALL_STEPS = re.compile(rb"stopped: `max_steps=(\d{1,15})` reached")
-_EPOCH = re.compile(rb"\d{1,15}")
 _PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
 _ITERATION = re.compile(rb"Training epoch \d+, iteration (\d{1,15})/(\d{1,15}) \| ")
 _DLLOGGER = re.compile(rb"DLL \S+ \S+ - (\d{1,15}) ")
 _BUFFER_SIZE = re.compile(rb"(?:^|[\s|])buffer_size: (\d{1,6})\s*$")
-_ROUNDED_STEP = re.compile(rb"global_step=[\d.]+e")
 _NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|nan|inf)")
 _FOUR_DIGITS = re.compile(r"(?!0*\.?0)[\d.]{5}")
-
-
-@attrs.frozen
-class _Bar:
-    """Parts of a bar: the epoch, the 2/20 before the brackets, the fields between them and the text after them."""
-
-    epoch: int
-    place: bytes
-    fields: bytes
-    after: bytes
-
-    @classmethod
-    def find(cls, text: bytes) -> _Bar | None:
-        """Return the bar in a text. A bar without an end has no last field, because digits may be missing."""
-        opened = text.find(b" [")
-        if opened < 0:
-            return None
-        closed = text.find(b"]", opened)
-        fields_end = closed if closed > 0 else text.rfind(b", ", opened)
-        epoch = _EPOCH.match(text)
-        return cls(
-            epoch=int(epoch[0]) if epoch else 0,
-            place=text[text.rfind(b" ", 0, opened) + 1 : opened],
-            fields=text[text.find(b", ", opened) : fields_end],
-            after=text[closed + 1 :] if closed > 0 else b"",
-        )
-
-
-@attrs.define
-class _Drawn:
-    """Last bar of one rank, and the last step whose fields were new.
-
-    A bar counts from 0 in each epoch, so ``before_epoch`` is the number of steps before its epoch.
-    """
-
-    place: bytes = b""
-    fields: bytes = b""
-    last_new: bytes = b""
-    epoch: int = -1
-    before_epoch: int = 0
-    last_number: int = 0
-    last_global_step: float | None = None
-
-    def is_new_step(self, bar: _Bar) -> bool:
-        """Check whether the fields of the next bar belong to its own step.
-
-        A bar is drawn two or three times a step: the first time with the fields of the step before, and at the end of
-        training again with its old ones. Fields that did not change are old. Only if the step among them is rounded
-        (3.1e+4), a second bar may have new fields that look the same.
-        """
-        unchanged, again = bar.fields == self.fields, bar.place == self.place
-        self.place, self.fields = bar.place, bar.fields
-        if unchanged and (bar.place == self.last_new or not (again and _ROUNDED_STEP.search(bar.fields))):
-            return False
-        self.last_new = bar.place
-        return True
-
-    def number(self, epoch: int, count: int, global_step: float | None) -> int:
-        """Return the number of a new step, the ``count``-th of its epoch. Bars may be missing at the end of an epoch.
-
-        ``global_step`` is None if the bar does not have it, or rounded.
-        """
-        if epoch > self.epoch >= 0:
-            last = self.last_global_step
-            done = 0 if global_step is None or last is None else int(global_step - last)
-            self.before_epoch = self.last_number + max(0, done - count)
-        elif epoch != self.epoch:  # the log begins within a later epoch, or another run begins
-            self.before_epoch = max(0, int(global_step) + 1 - count) if epoch and global_step is not None else 0
-        self.epoch, self.last_global_step = epoch, global_step
-        self.last_number = self.before_epoch + count
-        return self.last_number
 
 
 class NeMoLog(LineParser):
@@ -132,7 +58,7 @@ class NeMoLog(LineParser):
         self.needles = (_TIME, _LOSS, _LINE, _STOPPED, RECORD, dllogger_file.RECORD, *buffer)
         self._mlperf = MLPerfRecords()
         self._buffer = timing_buffer
-        self._drawn: dict[tuple[str, bytes], _Drawn] = {}
+        self._drawn: dict[tuple[str, bytes], DrawnBar] = {}
         self._total = 0
         self._has_times = False  # True if a line of NeMo 2 contains the time of the step
 
@@ -202,7 +128,7 @@ class NeMoLog(LineParser):
         return [self._averaged_step(record[0] + 1, record[1])]
 
     def _read_bar(self, text: bytes) -> list[Step | Notice]:
-        bar = _Bar.find(text)
+        bar = Bar.find(text)
         step = bar and self._drawn_here().is_new_step(bar) and self._bar_step(bar)
         if not bar or not step:
             return []
@@ -211,14 +137,14 @@ class NeMoLog(LineParser):
         _, _, total = bar.place.partition(b"/")
         return [*self._total_steps(self._whole_total(int(total), step.step)), step] if total.isdigit() else [step]
 
-    def _bar_step(self, bar: _Bar) -> Step | None:
+    def _bar_step(self, bar: Bar) -> Step | None:
         count = _PLACE.fullmatch(bar.place)
         if count is None:
             return None
         values = _values(bar.fields, ", ", "=")
         if not values or not int(count[1]):  # no step of this epoch is done
             return None
-        global_step = None if _ROUNDED_STEP.search(bar.fields) else values.get("global_step")
+        global_step = None if ROUNDED_STEP.search(bar.fields) else values.get("global_step")
         number = self._drawn_here().number(bar.epoch, int(count[1]), global_step)
         exact = _DLLOGGER.match(bar.after)
         if exact and int(exact[1]) + 1 == number:
@@ -235,8 +161,8 @@ class NeMoLog(LineParser):
             self._buffer = int(size[1])
         return ()
 
-    def _drawn_here(self) -> _Drawn:
-        return self._drawn.setdefault((self.source, self.label), _Drawn())
+    def _drawn_here(self) -> DrawnBar:
+        return self._drawn.setdefault((self.source, self.label), DrawnBar())
 
     def _begin(self, first_step: int, needles: tuple[bytes, ...]) -> None:
         """Note the generation of the log, and search for nothing else."""
