@@ -106,6 +106,13 @@ def test_the_loss_of_a_block_is_the_last_one_in_it() -> None:
     assert values_of(steps(*GPT_3, log)) == [(6, 1.0, 2.5, 6), (8, 1.0, None, 2)]
 
 
+def test_a_run_that_ended_in_its_first_block_has_the_steps_of_its_losses() -> None:
+    log = stats({"train_loss": 3.5}, samples_count=8, step=2) + record("train_loss", 2.5, samples_count=16)
+
+    assert values_of(steps(*GPT_3, log)) == [(2, None, 3.5, 1), (4, None, 2.5, 1)]
+    assert values_of(steps(*GPT_3, log, stats({"train_step_time": 1.0}, step=24))) == [(6, 1.0, 2.5, 6)]
+
+
 def test_steps_with_their_own_time_keep_it_at_the_end_of_a_block() -> None:
     log = record("block_start", samples_count=0)
     log += "".join(stats({"train_step_time": float(n)}, step=4.0 * n) for n in (1, 2))

@@ -89,6 +89,10 @@ class NeMoLog(LineParser):
         """Return the steps of a line without a line end, but not a last number that may lack digits."""
         return self._read_iteration(line, torn=True) if _LINE in line else self.read_line(line)
 
+    def close(self) -> list[Step | Notice]:
+        """Return the steps of unfinished last lines, and those of an MLPerf run without a time."""
+        return [*super().close(), *self._mlperf.close()]
+
     def _read_iteration(self, line: bytes, *, torn: bool) -> list[Step | Notice]:
         match = _ITERATION.search(line)
         wrapped = line.rstrip().endswith(b"|")
