@@ -160,10 +160,10 @@ def test_as_csv_each_step_is_a_line(parse: Llmb, log: Path) -> None:
 
 def test_as_a_table_each_step_is_a_line_and_the_mean_is_the_last(parse: Llmb, log: Path) -> None:
     heading, *steps, mean = parse(log, "--window", "2:4").out.splitlines()
-
     assert heading.split()[:3] == ["step", "time", "s"]
     assert [each.split()[0] for each in steps] == ["0", "1", "2", "3", "4"]
     assert mean.startswith("complete, 5 steps, steps 2 to 4: 2.167 s (standard deviation")
+    assert "incomplete, 5 of 8 steps, last step: " in parse(log, "--window", "last", "--steps", "8").out
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def _print_steps(steps: Sequence[llmb.Step]) -> None:
 def _describe_mean(log: llmb.ParsedLog) -> str:
     summary, window = log.summary, _describe_window(log.summary.window)
     missing = log.series.missing_end if log.status == "incomplete" else ""
-    parts = [f"{log.status}{f' (the log lacks {missing})' if missing else ''}, {counted(len(log.steps), 'step')}"]
+    parts = [f"{log.status}{f' (the log lacks {missing})' if missing else ''}, {_count_steps(log)}"]
     if log.runs_in_log > 1:
         parts.append(f"run {log.run} of {log.runs_in_log} in the log")
     if summary.step_time_s is None:
@@ -126,6 +126,14 @@ def _describe_mean(log: llmb.ParsedLog) -> str:
     if summary.mean_of > 1:
         parts.append(f"printed as means of {summary.mean_of} steps")
     return ", ".join(parts)
+
+
+def _count_steps(log: llmb.ParsedLog) -> str:
+    """Return the number of printed steps, or of an incomplete run, how many of its steps were run."""
+    total = log.steps_asked or log.series.total_steps
+    if log.status == "incomplete" and total:
+        return f"{log.series.count:,} of {counted(total, 'step')}"
+    return counted(len(log.steps), "step")
 
 
 def _describe_window(window: llmb.Window) -> str:
