@@ -41,7 +41,23 @@ def test_a_division_by_zero_is_rejected() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", ["", "pods", "2 ** gpus", "gpus + 1", "gpus gpus", "__import__('os')", "-2", 0, -1, True, 1.5, None]
+    "rule",
+    [
+        "",
+        "pods",
+        "2 ** gpus",
+        "gpus + 1",
+        "gpus gpus",
+        "2 4",
+        "gpus _per_node",
+        "__import__('os')",
+        "-2",
+        0,
+        -1,
+        True,
+        1.5,
+        None,
+    ],
 )
 def test_nothing_else_is_a_rule(rule: object) -> None:
     assert not is_rule(rule)

@@ -7,14 +7,14 @@ from typing import Annotated
 from llmb.values.scalars import accepting
 
 _TERM = r"\d+|gpus_per_node|gpus|nodes"
-_RULE = re.compile(rf"(?:{_TERM})(?:[*/](?:{_TERM}))*")
+_RULE = re.compile(rf" *(?:{_TERM}) *(?:[*/] *(?:{_TERM}) *)*")
 _CONDITION = re.compile(r"(gpus|nodes)\s*(<|>=)\s*(\d+)")
 
 
 def is_rule(rule: object) -> bool:
     """Check whether `scaled` can evaluate a rule: a positive integer, or products and quotients."""
     if isinstance(rule, str):
-        return _RULE.fullmatch(rule.replace(" ", "")) is not None
+        return _RULE.fullmatch(rule) is not None
     return isinstance(rule, int) and not isinstance(rule, bool) and rule >= 1
 
 
