@@ -428,6 +428,21 @@ def test_tflops_of_another_formula_are_no_baseline() -> None:
     assert point.baseline.step_time_s == 20
 
 
+def test_tflops_give_no_step_time_without_the_flops_of_a_step() -> None:
+    head = 'release = "1"\ndescription = "d"\nsource = "s"\nwindow = "last"\nsteps = 9\ntime_limit = 9\nseq_len = 128\n'
+    point = '[[points]]\ngpu_type = "h100"\ndtype = "bf16"\ngpus = 8\nglobal_batch_size = 8\n'
+    row = '[[baselines]]\ngpu_type = "h100"\ndtype = "bf16"\ngpus = 8\ntflops_per_gpu = 400\n'
+    [error] = errors_of(f"{head}{point}{row}")
+    assert error.key == "baselines[0].tflops_per_gpu"
+    assert "the recipe states no FLOPs" in error.message
+    [known] = read(f"{head}flops_per_token = 6e9\n{point}{row}").points
+    assert known.baseline is not None
+    assert known.baseline.step_time_s == pytest.approx(8 * 128 * 6e9 / (8 * 400e12))
+    [timed] = read(f"{head}{point}{row}step_time_s = 2\n").points
+    assert timed.baseline is not None
+    assert (timed.baseline.step_time_s, timed.baseline.tflops_per_gpu) == (2, 400)
+
+
 def test_a_formula_that_counts_the_same_flops_is_comparable() -> None:
     text = f"{HEAD}{POINTS}{NEWER}tflops_per_gpu = 500\n"
     assert [point.gpus for point in read(text).points if point.baseline] == [64]

@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 
 from llmb.recipes.recipe_tables import BaselineTable, RecipeTable
+from llmb.recipes.sizes import flops_per_token
 from llmb.values.error_text import REQUIRED_KEY, counted, format_choices
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
@@ -54,7 +55,7 @@ def read_baselines(recipe: RecipeTable) -> tuple[dict[PointKey, list[PublishedRo
     errors: list[Fault] = []
     for index, table in enumerate(recipe.baselines):
         key = f"baselines[{index}]"
-        wrong = list(_check_table(table, key))
+        wrong = list(_check_table(table, key, recipe))
         for point, row in {} if wrong else _rows(table, key, recipe).items():
             wrong += _check_duplicates(point, row, rows.get(point, []))
             rows.setdefault(point, []).append(row)
@@ -73,9 +74,13 @@ def _columns(table: BaselineTable) -> dict[str, tuple[float | None, ...]]:
     return {name: column for name, column in columns.items() if column is not None}
 
 
-def _check_table(table: BaselineTable, key: str) -> Iterator[Fault]:
-    if all(getattr(table, name) is None for name in _STATED):
+def _check_table(table: BaselineTable, key: str, recipe: RecipeTable) -> Iterator[Fault]:
+    stated = [name for name in _STATED if getattr(table, name) is not None]
+    if not stated:
         yield Fault(message=REQUIRED_KEY, key=f"{key}.step_time_s", expected=format_choices(_STATED))
+    if stated == ["tflops_per_gpu"] and recipe.model is None and flops_per_token(recipe) is None:
+        message = "no step time follows from this value, because the recipe states no FLOPs"
+        yield Fault(message=message, key=f"{key}.tflops_per_gpu", expected="step_time_s or tokens_per_s_per_gpu")
     for name, column in _columns(table).items():
         if len(column) != len(table.gpus):
             expected = f"{len(table.gpus)}, one for each of gpus"
