@@ -119,6 +119,16 @@ def test_a_spec_without_a_run_id_is_no_record(spec: Any) -> None:
         import_run(spec.usual().file, PluginRegistry())
 
 
+@pytest.mark.parametrize("key", ["repeat", "repeats", "sweep"])
+def test_an_invalid_value_of_the_provenance_is_a_damaged_record(spec: Any, tmp_path: Path, key: str) -> None:
+    [placed] = started(spec.usual().load())
+    tables = export_run(placed, PROVENANCE)
+    file = tmp_path / "run.toml"
+    file.write_text(tomli_w.dumps({**tables, "provenance": {**tables["provenance"], key: "x"}}), encoding="utf-8")
+    with pytest.raises(llmb.RecordError, match=r'is damaged: \[provenance\]: Run.*: invalid value "x"'):
+        import_run(file, PluginRegistry())
+
+
 def test_a_capture_has_the_recipe_s_steps_if_the_spec_states_none(spec: Any) -> None:
     spec.write(
         '[workload]\nrecipe = "nemo_launcher/llama3.1-8b"\ngpu_type = "h100"\ndtype = "bf16"\ngpus = 8\n'

@@ -16,6 +16,7 @@ from llmb.spec.run_ids import draw_run_ids
 from llmb.values.errors import LlmbError, PluginError, RecordError, SpecError
 from llmb.values.job import Mount
 from llmb.values.run import Run, Target
+from llmb.values.scalars import InvalidValueError
 from llmb.values.toml_files import read_toml
 from llmb.values.typed import encode
 from llmb.values.workload import RunSpec
@@ -54,8 +55,11 @@ def import_run(file: Path, registry: PluginRegistry) -> RunSpec:
     if errors:
         raise SpecError(*errors)
     [spec] = workload.runs
-    run = attrs.evolve(spec.run, repeat=provenance.get("repeat", 1))
-    spec = attrs.evolve(spec, run=run, repeats=provenance.get("repeats", 1), swept=provenance.get("sweep", {}))
+    try:
+        run = attrs.evolve(spec.run, repeat=provenance.get("repeat", 1))
+        spec = attrs.evolve(spec, run=run, repeats=provenance.get("repeats", 1), swept=provenance.get("sweep", {}))
+    except InvalidValueError as error:
+        raise RecordError(f"{file} is damaged: [provenance]: {error}") from None
     return spec.with_run_id(run_id)
 
 
