@@ -71,6 +71,13 @@ OLMO = {
 }
 
 
+def test_a_line_without_a_value_counts_as_no_step() -> None:
+    lines = {"line": ["training for {total_steps} steps", "loss {loss}"]}
+    assert not read(lines, "training for 100 steps\n").steps
+    assert not read(lines, "loss 3.").steps  # torn
+    assert [step.loss for step in read(lines, "training for 100 steps\nloss 3.5\nloss 2.5\n").steps] == [3.5, 2.5]
+
+
 def test_nanogpt_prints_each_step_with_its_time() -> None:
     text = "iter 0: loss 10.9886, time 63123.45ms, mfu -100.00%\niter 10: loss 10.1, time 135.20ms, mfu 22.51%\n"
     series = read(NANOGPT, text)

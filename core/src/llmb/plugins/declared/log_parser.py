@@ -82,6 +82,8 @@ class DeclaredLog(LineParser):
         if 0 < total < MOST_STEPS and total != self._total:
             self._total = int(total)
             yield Notice(kind="total steps", value=self._total)
+        if not values:
+            return
         if not self._sizes and (unused := [name for name in NEED_RUN if name in values]):
             yield Notice(kind="run unknown", text=", ".join(unused))
         rank = self._ranks.setdefault((self.source, self.label), _Rank())
