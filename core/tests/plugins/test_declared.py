@@ -181,6 +181,8 @@ def test_options_have_the_type_of_their_default(folder: Folder) -> None:
         ({"files": ["train.py", "alive"]}, 'files[1]: llmb writes "alive"'),
         ({"options": {"depth": {"default": 4}}}, "options.depth: the option has no effect"),
         ({"options": {"tp": {"default": 4}}}, "options.tp: the name of a value of every run"),
+        ({"command": ["run", "{class}"], "options": {"class": {"default": 4}}}, "options.class: a word with a meaning"),
+        ({"command": ["run", "{self}"], "options": {"self": {"default": 4}}}, "options.self: a word with a meaning"),
         ({"image": "a/b:1", "venv": {"lock": "train.py", "python": "3.12"}}, "venv: image and venv cannot be combined"),
         ({"command": ["{repository}/a.py"]}, "repository: {repository} is used, but there is no such table"),
         ({"command": ["a.py", "{rank}"], "launch": "torchrun"}, "command: {rank} differs between the processes"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,8 @@ def _check_options(options: Mapping[str, OptionTable], used: set[str]) -> Iterat
         key = f"options.{name}"
         if name in (*OF_RUN, *OF_PROCESS, ARGS):
             yield Fault(message="the name of a value of every run", key=key, expected="another name")
+        elif iskeyword(name) or name == "self":  # the class of the options cannot have such a field
+            yield Fault(message="a word with a meaning in Python", key=key, expected="another name")
         elif name not in used:
             yield Fault(message="the option has no effect", key=key, expected=f"{{{name}}} in command or env")
         if option.choices and option.default not in option.choices:
