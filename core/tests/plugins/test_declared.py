@@ -269,6 +269,26 @@ def test_parse_shows_the_closest_line_and_the_position_of_the_difference(folder:
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "text", "difference"),
+    [
+        (
+            "loss {loss} ... step {step} end",
+            "loss 2.5x, step 3 end",
+            "column 9: expected no more characters after {loss}",
+        ),
+        ("loss {loss}", "loss 2.5x", "column 9: expected no more characters after {loss}"),
+        ("{clock} loss {loss} !", "at10:00:00 loss 2.5 !", "column 1: expected a time of day for {clock}"),
+    ],
+)
+def test_a_number_inside_a_word_is_the_position_of_the_difference(
+    folder: Folder, line: str, text: str, difference: str
+) -> None:
+    file = folder.write(log={"line": line})
+    framework = llmb.PluginRegistry().framework(str(file))
+    assert difference in framework.explain_missing_steps(lines=[text])
+
+
 def test_causes_of_failure_are_found_in_the_logs_of_this_framework(folder: Folder) -> None:
     file = folder.write(diagnose=[{"text": "bad shard 7", "cause": "a shard is damaged", "remedy": "copy it again"}])
     log = folder.path / "a.log"

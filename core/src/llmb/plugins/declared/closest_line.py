@@ -10,7 +10,7 @@ import attrs
 
 from llmb.plugins.declared.log_fields import LogFields
 from llmb.plugins.declared.log_format import LogFormat
-from llmb.plugins.declared.log_lines import LogLine, Piece
+from llmb.plugins.declared.log_lines import NUMBER_BEGINS, NUMBER_ENDS, LogLine, Piece
 
 WIDTH: Final = 100
 """Characters of a log line that are shown."""
@@ -18,12 +18,13 @@ WIDTH: Final = 100
 
 @attrs.frozen(order=True)
 class _Agreement:
-    """The agreement of a log line: the number of pieces of the line of [log], and where they end in the log line."""
+    """The agreement of a log line: the number of pieces of the line of [log], and what follows them instead."""
 
     pieces: int
     similar: int
     negative_number: int
     place: int = attrs.field(order=False)
+    expected: str = attrs.field(order=False)
     text: str = attrs.field(order=False)
 
 
@@ -37,40 +38,43 @@ def describe_difference(log: LogFormat, lines: Sequence[str]) -> str:
 
 
 def _describe_line(line: LogLine, lines: Sequence[str]) -> str:
-    pieces = [piece for part in line.parts for piece in part]
-    best = max(_agree(line, pieces, text, number) for number, text in enumerate(lines, 1))
+    best = max(_agree(line, text, number) for number, text in enumerate(lines, 1))
     begin = max(0, best.place - WIDTH // 2)
     shown = best.text[begin : begin + WIDTH]
     return (
         f'"{line.text}" matches no line; the closest is line {-best.negative_number}, which differs at column '
-        f"{best.place + 1}: expected {_describe_piece(pieces, best.pieces)}\n"
+        f"{best.place + 1}: expected {best.expected}\n"
         f"    {shown}\n    {' ' * (best.place - begin)}^"
     )
 
 
-def _describe_piece(pieces: Sequence[Piece], index: int) -> str:
+def _describe_piece(piece: Piece) -> str:
     """Return what was expected: a number, a blank or a text."""
-    if index == len(pieces):
-        return f"no more characters after {{{pieces[-1].name}}}"
-    piece = pieces[index]
     if piece.name:
         return f"a {'time of day' if piece.name == 'clock' else 'number'} for {{{piece.name}}}"
     return "a blank" if piece.text == " " else f'"{piece.text}"'
 
 
-def _agree(line: LogLine, pieces: Sequence[Piece], text: str, number: int) -> _Agreement:
-    """Return how many pieces a log line has, one after the other, and where they end."""
+def _agree(line: LogLine, text: str, number: int) -> _Agreement:
+    """Return how many pieces a log line has, one after the other, and what it has no more."""
     data = text.encode()
-    starts = {part[0] for part in line.parts}
-    words = sum(not piece.name and piece.text.strip() in text for piece in pieces)
-    place, count = 0, 0
-    for piece in pieces:
-        match = (re.search if piece in starts else re.match)(piece.pattern, data[place:])
+    pieces = [(piece, part) for part in line.parts for piece in part]
+    words = sum(not piece.name and piece.text.strip() in text for piece, _ in pieces)
+    place, count, expected = 0, 0, ""
+    for piece, part in pieces:
+        if piece is part[0]:
+            match = re.search((NUMBER_BEGINS if piece.name else b"") + piece.pattern, data[place:])
+        else:
+            match = re.match(piece.pattern, data[place:])
         if match is None:
             place += _common_length(piece.text.encode(), data[place:])
+            expected = _describe_piece(piece)
             break
         place, count = place + match.end(), count + 1
-    return _Agreement(count, words, -number, len(data[:place].decode(errors="replace")), text)
+        if piece.name and piece is part[-1] and not re.match(NUMBER_ENDS, data[place:]):
+            expected = f"no more characters after {{{piece.name}}}"
+            break
+    return _Agreement(count, words, -number, len(data[:place].decode(errors="replace")), expected, text)
 
 
 def _common_length(expected: bytes, found: bytes) -> int:

@@ -28,6 +28,10 @@ NUMBER: Final = (
 CLOCK: Final = rb"(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T_])?+[0-9]{1,3}+:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9}+)?+"
 """A time of day, with or without a date."""
 
+NUMBER_BEGINS: Final = rb"(?<![\w.])"
+NUMBER_ENDS: Final = rb"(?![\w]|[.,]\d)"
+"""The places before and after a number that is not a piece of a longer word."""
+
 _WORD: Final = re.compile(r"\{\{|\}\}|\{(?P<name>[^{}]*)\}|\.\.\.|[ \t]+|[^{}. \t]+|.")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -134,8 +138,8 @@ def _split(pieces: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:
 
 def _compile(part: tuple[Piece, ...]) -> re.Pattern[bytes]:
     """Compile a part. A number at an end of the part is a complete one, not a piece of a longer word."""
-    before = rb"(?<![\w.])" if part[0].name else b""
-    behind = rb"(?![\w]|[.,]\d)" if part[-1].name else b""
+    before = NUMBER_BEGINS if part[0].name else b""
+    behind = NUMBER_ENDS if part[-1].name else b""
     return re.compile(before + b"".join(piece.pattern for piece in part) + behind)
 
 
