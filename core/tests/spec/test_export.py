@@ -107,10 +107,9 @@ def test_a_run_of_a_changed_model_knows_the_published_one(spec: Any) -> None:
 
 def test_a_changed_model_keeps_the_vocabulary_of_the_published_flops() -> None:
     from llmb.spec.assemble_run import override_model
-    from llmb.spec.keys import ModelTable
 
     published = llmb.Model(layers=2, hidden=8, ffn=8, heads=2, query_groups=2, vocab=100, seq_len=8, flops_vocab=128)
-    deeper, smaller = (override_model(published, table) for table in (ModelTable(layers=4), ModelTable(vocab=200)))
+    deeper, smaller = (override_model(published, stated) for stated in ({"layers": 4}, {"vocab": 200}))
     assert (deeper and deeper.flops_vocab, smaller and smaller.flops_vocab) == (128, None)
 
 

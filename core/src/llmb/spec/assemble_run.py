@@ -11,7 +11,8 @@ from llmb.paths import home_folder
 from llmb.spec.check_values import check_place
 from llmb.spec.choose_point import published_degree
 from llmb.spec.comparable import published_steps
-from llmb.spec.keys import ModelTable, ParallelismTable, SpecTables, TargetTable, WorkloadTable
+from llmb.spec.document import flat
+from llmb.spec.keys import SpecTables, TargetTable, WorkloadTable
 from llmb.values.environment import Image
 from llmb.values.error_text import REQUIRED_KEY
 from llmb.values.errors import SpecError
@@ -19,9 +20,6 @@ from llmb.values.job import Mount
 from llmb.values.model import Accelerator, Model, Parallelism
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Paths, Profile, Run, Target
-
-MODEL_PARTS = frozenset({"mla", "mamba"})
-"""Keys of [model] that are tables of their own."""
 
 
 def assemble_target(
@@ -64,7 +62,7 @@ def assemble_run(
 ) -> Run[Any]:
     """Return the run of a spec over a published point, without an id and without a baseline."""
     workload = spec.workload
-    model, seq_len = override_model(point.model, spec.model), spec.model.seq_len or point.seq_len
+    model = override_model(point.model, spec.model)
     return Run(
         id="",
         name=_name(recipe, point, model, workload),
@@ -79,7 +77,7 @@ def assemble_run(
         steps=workload.steps or published_steps(recipe, spec.profile),
         architecture=model,
         published_architecture=recipe.published_model(point),
-        seq_len=seq_len,
+        seq_len=spec.model.get("seq_len", point.seq_len),
         parallelism=override_parallelism(point, model, spec.parallelism),
         flop_formula=recipe.flop_formula,
         flops_per_token=recipe.flops_per_token,
@@ -129,25 +127,25 @@ def with_published_capture(profile: Profile | None, recipe: Recipe) -> Profile |
     )
 
 
-def override_parallelism(point: Point, model: Model | None, table: ParallelismTable) -> Parallelism:
+def override_parallelism(point: Point, model: Model | None, stated: Mapping[str, Any]) -> Parallelism:
     """Return the published degrees with the values of the spec. A layout for another number of layers is dropped."""
-    changes = stated_keys(table)
-    parallelism = point.parallelism.with_degrees(changes) if changes else point.parallelism
-    if model and point.model and model.layers != point.model.layers and table.pipeline_layout is None:
+    parallelism = point.parallelism.with_degrees(stated) if stated else point.parallelism
+    if model and point.model and model.layers != point.model.layers and "pipeline_layout" not in stated:
         return attrs.evolve(parallelism, pipeline_layout=None)
     return parallelism
 
 
-def override_model(published: Model | None, table: ModelTable) -> Model | None:
+def override_model(published: Model | None, stated: Mapping[str, Any]) -> Model | None:
     """Return the published model with the values of the spec. FLOPs use the spec's vocabulary if it is another one."""
-    changes: dict[str, Any] = stated_keys(table)
-    if published is None or not changes:
+    if published is None or not stated:
         return published
+    changes = dict(stated)
     if changes.get("vocab", published.vocab) != published.vocab:
         changes["flops_vocab"] = None
-    for name in MODEL_PARTS & changes.keys():
-        part = getattr(published, name)
-        changes[name] = attrs.evolve(part, **stated_keys(changes[name])) if part else None
+    for name, value in stated.items():
+        if isinstance(value, dict):  # the sizes of a part
+            part = getattr(published, name)
+            changes[name] = attrs.evolve(part, **value) if part else None
     return attrs.evolve(published, **changes)
 
 
@@ -155,33 +153,15 @@ def overridden_keys(spec: SpecTables, recipe: Recipe, point: Point, gpus_per_nod
     """Return the keys of the spec with another value than the recipe has at this point."""
     published: dict[str, Any] = {"workload.steps": published_steps(recipe, spec.profile)}
     stated: dict[str, Any] = {"workload.steps": spec.workload.steps}
-    for name, value in stated_keys(spec.parallelism).items():
+    for name, value in spec.parallelism.items():
         stated[f"parallelism.{name}"] = value
         published[f"parallelism.{name}"] = published_degree(point, name, gpus_per_node)
-    for name, value in stated_model_keys(spec.model).items():
+    for name, value in flat(spec.model):
         part, _, key = name.rpartition(".")
         stated[f"model.{name}"] = value
         source = getattr(point.model, part, None) if part else point.model
         published[f"model.{name}"] = point.seq_len if name == "seq_len" else getattr(source, key, None)
     return tuple(key for key, value in stated.items() if value not in (None, published[key]))
-
-
-def stated_keys(table: Any) -> dict[str, Any]:
-    """Return the keys of a table that the spec sets, with their values."""
-    names = (field.name for field in attrs.fields(type(table)))
-    return {name: value for name in names if (value := getattr(table, name)) is not None}
-
-
-def stated_model_keys(table: ModelTable) -> dict[str, Any]:
-    """Return the keys of [model] that the spec sets, with their values: those of its parts as ``mla.q_rank``."""
-    keys: dict[str, Any] = {}
-    for name, value in stated_keys(table).items():
-        keys |= (
-            {f"{name}.{key}": each for key, each in stated_keys(value).items()}
-            if name in MODEL_PARTS
-            else {name: value}
-        )
-    return keys
 
 
 def _image(wanted: str | None, published: Image | None) -> Image | None:

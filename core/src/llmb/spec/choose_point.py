@@ -9,9 +9,10 @@ import attrs
 from llmb.recipes.accelerators import accelerators
 from llmb.recipes.listing import sort_dtypes, sort_gpu_types
 from llmb.recipes.scaling_rules import holds, scaled
-from llmb.spec.keys import ParallelismTable, SpecTables
+from llmb.spec.keys import SpecTables
 from llmb.values.error_text import counted, format_choices, nearest_name
 from llmb.values.errors import Fault, RecipeError
+from llmb.values.frozen import FrozenMap
 from llmb.values.model import Parallelism
 from llmb.values.recipe import Point, Recipe, ScalingRule
 from llmb.values.with_changes import with_changes
@@ -113,17 +114,17 @@ def choose_point(
     """
     gpus = spec.workload.gpus
     if recipe.rule:
-        return _apply_rule(points[0], recipe.rule, gpus, gpus_per_node, errors, stated=spec.parallelism)
+        return _apply_rule(points[0], recipe.rule, gpus, gpus_per_node, errors, spec.parallelism)
     exact = next((point for point in points if point.gpus == gpus), None)
     if exact and (exact.rule is None or gpus_per_node == usual_gpus_per_node(exact.gpu_type, gpus)):
         return exact
     for point in points:
         if point.rule and holds(point.rule.condition, gpus, gpus_per_node):
-            return _apply_rule(point, point.rule, gpus, gpus_per_node, errors, stated=spec.parallelism)
+            return _apply_rule(point, point.rule, gpus, gpus_per_node, errors, spec.parallelism)
     if exact:
         return exact
-    usable = [each for each in points if each.model == recipe.published_model(each) or spec.model.layers is not None]
-    if spec.parallelism.global_batch_size is not None and usable:
+    usable = [each for each in points if each.model == recipe.published_model(each) or "layers" in spec.model]
+    if "global_batch_size" in spec.parallelism and usable:
         below = [point for point in usable if point.gpus < gpus]
         return max(below, key=lambda point: point.gpus) if below else min(usable, key=lambda point: point.gpus)
     errors.append(_gpus_error(recipe, points, gpus))
@@ -136,8 +137,7 @@ def _apply_rule(
     gpus: int,
     gpus_per_node: int,
     errors: list[Fault],
-    *,
-    stated: ParallelismTable | None = None,
+    stated: Mapping[str, Any] = FrozenMap(),
 ) -> Point | None:
     """Return the configuration that a publisher's rule computes; None, with the errors, for a fraction.
 
@@ -147,7 +147,7 @@ def _apply_rule(
     wrong: list[Fault] = []
     for name, text in rule.degrees.items():
         try:
-            degrees[name] = getattr(stated, name, None) or scaled(text, gpus, gpus_per_node)
+            degrees[name] = stated.get(name) or scaled(text, gpus, gpus_per_node)
         except ValueError as error:
             message = f"the publisher's rule {text} is {error} for {counted(gpus, 'GPU')}"
             expected = f"another number of GPUs, or set parallelism.{name}"

@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 
 from llmb.hookspecs import FrameworkHooks
-from llmb.spec.assemble_run import stated_keys, with_published_capture
+from llmb.spec.assemble_run import with_published_capture
 from llmb.spec.check_window import check_window_steps
 from llmb.spec.comparable import published_steps
 from llmb.spec.keys import SpecTables
@@ -55,11 +55,10 @@ def _checks_of_steps(spec: SpecTables, recipe: Recipe) -> Iterator[tuple[tuple[s
 def _checks_of_run(run: Run[Any], spec: SpecTables) -> Iterator[tuple[tuple[str, ...], Iterable[Fault]]]:
     """Yield the errors of each check, with the keys that the check reads."""
     yield ("model",), check_model(run.architecture)
-    yield ("model",), check_model_keys(stated_keys(spec.model), run.architecture)
-    is_own_layout = bool(stated_keys(spec.parallelism))
+    yield ("model",), check_model_keys(spec.model, run.architecture)
     for keys, check in DIVISION_CHECKS:
         errors = check(run.architecture, run.parallelism, run.gpus)
-        yield keys, errors if is_own_layout else map(_of_published_layout, errors)
+        yield keys, errors if spec.parallelism else map(_of_published_layout, errors)
     yield _MACHINE, check_nodes(run.gpus, run.gpus_per_node)
     yield _MACHINE, _check_one_node(run, spec.gpus_per_node)
 

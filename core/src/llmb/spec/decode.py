@@ -83,7 +83,8 @@ def _decode_others(*given: Any) -> tuple[dict[str, Any], TargetTable | None, lis
         errors.extend(wrong)
         return cls(**{**placeholders, **values})
 
-    parallelism, model = take("parallelism", ParallelismTable), take("model", ModelTable)
+    parallelism = _stated_keys(take("parallelism", ParallelismTable))
+    model = _stated_keys(take("model", ModelTable))
     measure = take("measure", MeasureTable)
     profile = take("profile", Profile, tool="nsys") if "profile" in tables else None
     telemetry = take("telemetry", Sampling, interval=1) if "telemetry" in tables else None
@@ -105,6 +106,10 @@ def _decode_others(*given: Any) -> tuple[dict[str, Any], TargetTable | None, lis
         "gpus_per_node": gpus_per_node,
     }
     return values, target, errors
+
+
+def _stated_keys(table: ParallelismTable | ModelTable) -> dict[str, Any]:
+    return attrs.asdict(table, filter=lambda _, value: value is not None)
 
 
 def decode_target(table: Any, errors: list[Fault]) -> tuple[TargetTable | None, int | None]:

@@ -227,11 +227,14 @@ class TargetTable:
 
 @attrs.frozen(kw_only=True)
 class SpecTables:
-    """The valid values of one run's spec, without [framework] and [target], which plugins read too."""
+    """The valid values of one run's spec, without [framework] and [target], which plugins read too.
+
+    ``parallelism`` and ``model`` have only the keys that the spec sets; ``mla`` and ``mamba`` are tables too.
+    """
 
     workload: WorkloadTable
-    parallelism: ParallelismTable
-    model: ModelTable
+    parallelism: Mapping[str, Any]
+    model: Mapping[str, Any]
     measure: MeasureTable
     profile: Profile | None
     telemetry: Sampling | None
