@@ -30,7 +30,7 @@ def new_plugin(name: str, kind: PluginKind, into: Path, *, log: Path | None = No
         raise LlmbError(f"only a declared framework is written from a log, not the kind {kind}")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or iskeyword(name):
         raise LlmbError(f"invalid name {name!r}; expected small letters, digits and _, such as my_trainer")
-    words = _placeholders(name)
+    words = _placeholders(name, kind)
     root = into / (f"{name}.toml" if kind == "declared" else words["__distribution__"])
     if root.exists():
         raise LlmbError(f"{root} exists; choose another name, or another folder with --into")
@@ -38,7 +38,7 @@ def new_plugin(name: str, kind: PluginKind, into: Path, *, log: Path | None = No
     templates = files(__package__)
     sources = dict(_files(templates / kind, ""))
     if kind != "declared":
-        sources = dict(_files(templates / "project", "")) | sources  # what all kinds of projects have
+        sources = dict(_files(templates / "project", "")) | sources  # those of the kind replace the common ones
     written = []
     for path, source in sorted(sources.items(), key=lambda each: each[0].split("/")):
         target = (into if kind == "declared" else root) / _replace(path, words)
@@ -72,10 +72,11 @@ def _with_line(text: str, line: str) -> str:
     return re.sub(r"^line = .*$", lambda _: written, text, flags=re.MULTILINE)
 
 
-def _placeholders(name: str) -> dict[str, str]:
+def _placeholders(name: str, kind: PluginKind) -> dict[str, str]:
     """Return the texts that replace the placeholders of a template."""
     return {
         "__name__": name,
+        "__kind__": kind,
         "__Name__": "".join(word.capitalize() for word in name.split("_")),
         "contract_tests.py": "test_contract.py",  # here, pytest must not collect it
         "__distribution__": f"llmb-{name.replace('_', '-')}",

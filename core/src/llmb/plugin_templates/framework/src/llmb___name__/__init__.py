@@ -1,1 +1,0 @@
-"""The plugin __name__ of llmb."""
