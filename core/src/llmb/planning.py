@@ -8,7 +8,7 @@ from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.hosts.git_repository import repository_task
 from llmb.plugins.registry import PluginRegistry
 from llmb.scripts.telemetry import with_telemetry
-from llmb.spec.check_window import check_printed_steps
+from llmb.spec.cross_checks import check_printed_steps
 from llmb.spec.run_ids import draw_run_ids
 from llmb.task_plans import TaskPlan, TaskPlans, with_secrets
 from llmb.values.arguments import check_arguments

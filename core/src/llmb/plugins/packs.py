@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,17 @@ class AcceleratorTable:
     """GPUs of an NVLink domain, if a domain is wider than a node."""
     source: NonEmptyStr
     """The origin of the numbers."""
+
+
+def example_table(name: str) -> str:
+    """Return a table of accelerators.toml for a GPU type that llmb does not know, with the values of an example."""
+    key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
+    return f"""[{key}]
+gpus_per_node = 8
+memory_gb = 48
+peak_flops = {{ bf16 = 362.05e12 }} # dense, without sparsity
+source = "the data sheet"
+"""
 
 
 def check_pack(pack: PluginEntry) -> tuple[str, ...]:

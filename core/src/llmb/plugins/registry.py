@@ -14,12 +14,12 @@ from llmb.plugins.guard import Plugin, decoding
 from llmb.plugins.load import load
 from llmb.plugins.packs import check_pack, read_accelerators, read_pack_signatures
 from llmb.plugins.recipe_files import RecipeFiles, addresses_of, find_recipe
-from llmb.recipes.check_settings import check_settings
-from llmb.values.errors import Fault, LlmbError, PluginError, PluginWarning
+from llmb.values.errors import Fault, LlmbError, PluginError, PluginWarning, RecipeError, located
 from llmb.values.failure import Signature
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Recipe
 from llmb.values.steps import LogParser
+from llmb.values.typed import decode_fields
 
 T = TypeVar("T")
 
@@ -86,11 +86,19 @@ class PluginRegistry:
         return self._recipes[address]
 
     def check_settings(self, framework: str, address: str) -> None:
-        """Raise RecipeError if the recipe at ``address`` has settings that the framework does not accept."""
+        """Raise RecipeError if the recipe at ``address`` has settings that the framework does not accept.
+
+        A published point has the merged settings of all tables. A recipe with a rule has only those of [framework].
+        """
         plugin = self.framework(framework)
-        if plugin.settings is not None:
-            with decoding(plugin, "settings"):
-                check_settings(self.recipe(address), plugin.settings)
+        if plugin.settings is None:
+            return
+        recipe = self.recipe(address)
+        tables = dict.fromkeys(point.settings for point in recipe.points) or (recipe.settings,)
+        with decoding(plugin, "settings"):
+            errors = [error for table in tables for error in decode_fields(table, plugin.settings, "framework")[1]]
+        if errors:
+            raise RecipeError(*located(dict.fromkeys(errors), recipe.file))
 
     def recorded_address(self, address: str) -> str:
         """Return the exact address that an address in the record of a run means, so that a rerun uses the same release.

@@ -7,16 +7,16 @@ import attrs
 
 from llmb.hookspecs import FrameworkHooks
 from llmb.spec.assemble_run import with_published_capture
-from llmb.spec.check_window import check_window_steps
 from llmb.spec.comparable import published_steps
 from llmb.spec.keys import SpecTables
 from llmb.spec.suspect_keys import overlaps
 from llmb.values.error_text import counted
-from llmb.values.errors import Fault
+from llmb.values.errors import Fault, SpecError
 from llmb.values.model_rules import check_model, check_model_keys
 from llmb.values.parallelism_rules import DIVISION_CHECKS, check_nodes
-from llmb.values.recipe import Recipe
+from llmb.values.recipe import Recipe, Window
 from llmb.values.run import Profile, Run
+from llmb.values.steps import LogParser
 
 _MACHINE = ("workload.gpu_type", "workload.gpus", "target.scheduler", "target.name", "target.gpus_per_node")
 _PARTS = {"mla": "multi-head latent attention", "mamba": "Mamba layers", "layer_pattern": "layer pattern"}
@@ -45,7 +45,7 @@ def _checks_of_steps(spec: SpecTables, recipe: Recipe) -> Iterator[tuple[tuple[s
     steps = spec.workload.steps or published_steps(recipe, spec.profile)
     window = spec.measure.window or recipe.window
     profile = with_published_capture(spec.profile, recipe)
-    yield (*_STEPS, "measure.window"), check_window_steps(window, steps, is_recipes=not spec.measure.window)
+    yield (*_STEPS, "measure.window"), _check_window(window, steps, is_recipes=not spec.measure.window)
     if profile:
         yield ("profile.tool",), _check_nsys_only(profile)
         yield (*_STEPS, "profile.start_step", "profile.stop_step"), _check_capture(profile, steps)
@@ -92,6 +92,16 @@ def _check_one_node(run: Run[Any], gpus_per_node: int | None) -> Iterator[Fault]
         yield Fault(message=message, key="workload.gpus", expected=f"at most {gpus_per_node}")
 
 
+def _check_window(window: Window, steps: int, *, is_recipes: bool) -> Iterator[Fault]:
+    """Yield the error of a window that is not within the steps of the run."""
+    if window == "last" or 0 <= window[0] <= window[1] <= steps:
+        return
+    name = f"the recipe's window {list(window)}" if is_recipes else f"window {list(window)}"
+    problem = "ends before it starts" if window[0] > window[1] else f"is outside the run's {counted(steps, 'step')}"
+    expected = f'"last" or [first, last] within 0 and {steps}'
+    yield Fault(message=f"{name} {problem}", key="measure.window", expected=expected)
+
+
 def _check_capture(profile: Profile, steps: int) -> Iterator[Fault]:
     first = 0 if profile.start_step is None else profile.start_step
     last = steps if profile.stop_step is None else profile.stop_step
@@ -113,3 +123,22 @@ def _check_nsys_only(profile: Profile) -> Iterator[Fault]:
         if field.name != "tool" and getattr(profile, field.name) != field.default:
             message = "only nsys supports this key; nccl-trace traces all ranks from start to end"
             yield Fault(message=message, key=f"profile.{field.name}")
+
+
+def check_printed_steps(run: Run[Any], parser: LogParser) -> None:
+    """Raise SpecError if the framework prints no step in the measuring window.
+
+    Its parser has the number of the first step and the interval between printed steps, if they are known.
+    """
+    first, interval = parser.first_step, parser.printed_every
+    if first is None or run.window == "last":
+        return
+    window, last = list(run.window), first + run.steps - 1
+    if not first <= run.window[0] <= run.window[1] <= last:
+        message = f"window {window} is outside the run: {run.framework} counts steps from {first} to {last}"
+        expected = f'"last" or [first, last] within {first} and {last}'
+        raise SpecError(Fault(message=message, key="measure.window", expected=expected))
+    if run.window[1] // interval == (run.window[0] - 1) // interval:
+        message = f"window {window} has no printed step: {run.framework} prints every {interval} steps"
+        expected = f'"last" or a window with a multiple of {interval}'
+        raise SpecError(Fault(message=message, key="measure.window", expected=expected))

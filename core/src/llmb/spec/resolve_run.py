@@ -9,6 +9,7 @@ import attrs
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.paths import config_folder
 from llmb.plugins.addresses import is_file_address, split_address
+from llmb.plugins.packs import example_table
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
 from llmb.spec.assemble_run import assemble_run, assemble_target
@@ -18,7 +19,6 @@ from llmb.spec.comparable import with_baseline
 from llmb.spec.cross_checks import find_conflicts
 from llmb.spec.decode import TableDecoder, decode_options
 from llmb.spec.document import string_of, table_of
-from llmb.spec.example_gpu_type import example_table
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.keys import SpecTables, TargetTable
 from llmb.spec.latest_result import LatestResult

@@ -1,4 +1,4 @@
-"""Runs of the recipes of a framework, and the values that its hooks return for them."""
+"""Runs for the tests of a framework: of its recipes or of given tables, and the values that its hooks return."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,12 +8,13 @@ from typing import Any
 import attrs
 
 from llmb.api import load
+from llmb.planning import RunPlan, plan
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
-from llmb.testing.any_scheduler import target_table
+from llmb.testing.any_scheduler import ContractRegistry, target_table
 from llmb.values.environment import Environment
-from llmb.values.errors import LlmbError
+from llmb.values.errors import Fault, LlmbError, SpecError
 from llmb.values.job import Dataset, Job
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Paths, Run
@@ -84,6 +85,19 @@ def load_run(registry: PluginRegistry, tables: Tables) -> RunSpec:
     """Return the run of a spec, with a fixed id. Raise SpecError if core rejects the spec."""
     [spec] = load(tables, registry=registry).runs
     return attrs.evolve(spec, run=attrs.evolve(spec.run, id="contract", paths=PATHS))
+
+
+def plan_tables(tables: Mapping[str, Mapping[str, Any]]) -> RunPlan:
+    """Return the plan of a spec with one run. A scheduler that accepts every job replaces the table [target].
+
+    Raise SpecError with the errors of the spec, or if lists make several runs of it.
+    """
+    registry = ContractRegistry()
+    workload = load({**tables, "target": target_table()}, registry=registry)
+    if (count := len(workload.runs)) != 1:
+        raise SpecError(Fault(message=f"the tables make {count} runs", expected="one value instead of each list"))
+    [run] = plan(workload, registry=registry)
+    return run
 
 
 def build(registry: PluginRegistry, run: Run[Any]) -> Built:

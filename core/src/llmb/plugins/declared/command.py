@@ -1,13 +1,14 @@
-"""The command of a declared framework, as a script that each process of the job runs."""
+"""The command of a declared framework, as a script that each process of the job runs, and the values that it lacks."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from llmb.plugins.declared.file import DeclaredFile, Launch
-from llmb.plugins.declared.placeholders import OF_PROCESS, names_in, quote, replace, values_of
+from llmb.plugins.declared.placeholders import DEGREES, OF_PROCESS, names_in, quote, replace, values_of
+from llmb.values.errors import Fault
 from llmb.values.job import Phase, Ranks
 from llmb.values.run import Run
 
@@ -21,6 +22,13 @@ ELASTIC: Final = (
     *("--master-addr={master_addr}", "--master-port={master_port}"),
 )
 """The launcher of PyTorch, once on each node. It starts a process for each GPU and sets RANK and the like."""
+
+
+EQUIVALENT: Final = {
+    "global_batch_size": {"global_batch_size", "gradient_accumulation"},
+    "micro_batch_size": {"micro_batch_size", "gradient_accumulation"},
+}
+"""The placeholders of which each carries a key of the spec."""
 
 
 def used_names(file: DeclaredFile) -> set[str]:
@@ -65,3 +73,27 @@ def _values(file: DeclaredFile, run: Run[Any]) -> dict[str, str]:
 def _differs(text: str) -> bool:
     """Check whether a text has a placeholder whose value differs between processes."""
     return bool(names_in(text) & OF_PROCESS.keys())
+
+
+def find_unused(file: DeclaredFile, run: Run[Any]) -> Iterator[Fault]:
+    """Yield an error for each value of a run that is not in the command: the run would differ from its record."""
+    used = used_names(file) | {*file.degrees}
+    for name in DEGREES:
+        degree = getattr(run.parallelism, name)
+        if degree not in (None, 1) and name not in used:
+            yield _unused(f"parallelism.{name}", name, f"{degree} has no effect", "1, or ")
+    for key in run.overrides:
+        name = key.rpartition(".")[2]
+        if name not in DEGREES and not EQUIVALENT.get(name, {name}) & used:
+            yield _unused(key, name, "the value has no effect", "no such key, or ")
+    if run.profile:
+        message = "a declared framework starts no profiler"
+        yield Fault(message=message, key="profile", expected="no table [profile], or a framework plugin in Python")
+    if run.image and file.venv:
+        yield Fault(message="the framework has a virtual environment", key="workload.image", expected="no such key")
+
+
+def _unused(key: str, name: str, effect: str, otherwise: str) -> Fault:
+    place = "command, env or degrees" if name in DEGREES else "command or env"
+    message = f"{effect}: the framework's file does not use {{{name}}}"
+    return Fault(message=message, key=key, expected=f"{otherwise}{{{name}}} in {place} of the file")

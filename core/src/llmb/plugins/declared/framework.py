@@ -11,12 +11,11 @@ import attrs
 
 from llmb.hookspecs import FrameworkHooks, hookimpl
 from llmb.plugins.declared.closest_line import describe_difference
-from llmb.plugins.declared.command import SCRIPT, command_script, training_phase
+from llmb.plugins.declared.command import SCRIPT, command_script, find_unused, training_phase
 from llmb.plugins.declared.file import OptionTable
 from llmb.plugins.declared.log_parser import DeclaredLog
 from llmb.plugins.declared.read_file import ARGS, read_file
 from llmb.plugins.declared.step_values import RunSizes
-from llmb.plugins.declared.unused_values import find_unused
 from llmb.values.environment import Environment, Image, Venv
 from llmb.values.errors import SpecError
 from llmb.values.failure import Signature
