@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import attrs
@@ -82,8 +83,8 @@ def _choices(options: type) -> Iterator[tuple[str, list[Any]]]:
     """Yield the options that have few values, each with the values other than its default."""
     hints = get_type_hints(options)
     for field in attrs.fields(options):
-        kinds = get_args(hints[field.name]) if get_origin(hints[field.name]) is Union else (hints[field.name],)
-        kinds = get_args(hints[field.name]) or kinds if type(None) in get_args(hints[field.name]) else kinds
+        hint = hints[field.name]
+        kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         values = [each for kind in kinds for each in _values_of(kind) if each != field.default]
         if values:
             yield field.name, values
