@@ -14,6 +14,7 @@ from llmb.planning import plan_run
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import required_options
+from llmb.testing.baseline_checks import describe_point
 from llmb.testing.bash_text import bash_errors, scheduler_variables
 from llmb.testing.plugin_checks import PluginContract, fail
 from llmb.testing.purity import recorded_effects
@@ -158,8 +159,8 @@ def check_mfus(registry: PluginRegistry, recipes: Iterable[Recipe]) -> None:
             mfu = measure_point(recipe, point, registry, baseline.step_time_s).mfu_computed if baseline else None
             if mfu is not None and not 0 < mfu <= 1:
                 fail(
-                    f"{recipe.address} ({point.gpu_type} {point.dtype}, {point.gpus} GPUs): MFU of {mfu:.2f} "
-                    "is impossible; check the model, the global batch and the formula"
+                    f"{describe_point(recipe, point)}: MFU of {mfu:.2f} is impossible; "
+                    "check the model, the global batch and the formula"
                 )
 
 
