@@ -25,7 +25,8 @@ from llmb.values.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, unk
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Profile, Sampling
-from llmb.values.typed import decode, decode_fields, describe
+from llmb.values.scalars import InvalidValueError, with_prefix
+from llmb.values.typed import decode, decode_fields, value_type
 
 T = TypeVar("T")
 
@@ -175,16 +176,14 @@ def _unknown_tables(tables: Mapping[str, Any]) -> list[Fault]:
 
 
 def _strings(tables: Mapping[str, Any], name: str, errors: list[Fault]) -> Mapping[str, str]:
+    """Return the strings of a table, and append the errors of other values."""
     table = tables.get(name, {})
-    if not isinstance(table, dict):
-        expected = describe(Mapping[str, str])
-        errors.append(Fault(message=invalid_value(table), key=name, expected=expected))
-        return FrozenMap()
-    wrong = {key: value for key, value in table.items() if not isinstance(value, str)}
-    errors.extend(
-        Fault(message=invalid_value(value), key=f"{name}.{key}", expected="a string") for key, value in wrong.items()
-    )
-    return FrozenMap((key, value) for key, value in table.items() if key not in wrong)
+    try:
+        value_type(Mapping[str, str]).convert(table)
+    except InvalidValueError as error:
+        errors += with_prefix(name, error.errors)
+    items = table.items() if isinstance(table, dict) else ()
+    return FrozenMap((key, value) for key, value in items if isinstance(value, str))
 
 
 def _with_known_keys(error: Fault, table: str, known: Sequence[str]) -> Fault:

@@ -16,7 +16,6 @@ Schema = dict[str, Any]
 
 _LISTS = (tuple, list, Sequence, set, frozenset)
 _TABLES = (Mapping, FrozenMap, dict)
-_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def type_schema(kind: Any) -> Schema:
@@ -30,7 +29,7 @@ def type_schema(kind: Any) -> Schema:
     if kind in BUILT_IN:
         return dict(BUILT_IN[kind].schema)
     if origin is Literal:
-        return {"type": _JSON_TYPES[type(inner[0])], "enum": list(inner)}
+        return {**BUILT_IN[type(inner[0])].schema, "enum": list(inner)}
     if origin in (Union, types.UnionType):
         return any_of(*(type_schema(each) for each in inner if each is not type(None)))
     return _container(origin or kind, inner)

@@ -9,6 +9,7 @@ from llmb.recipes.recipe_tables import RecipeTable, StepRange
 from llmb.recipes.scaling_rules import Rule
 from llmb.values.environment import Image, Repository
 from llmb.values.frozen import FrozenMap
+from llmb.values.job import Name
 from llmb.values.one_or_more import one_or_more
 from llmb.values.scalars import (
     Duration,
@@ -36,16 +37,13 @@ Neighbour = Annotated[
 ]
 """A path below the folder of the file."""
 
-Name = Annotated[str, matching("a name of small letters, digits and _", "[a-z][a-z0-9_]*")]
+OptionName = Annotated[str, matching("a name of small letters, digits and _", "[a-z][a-z0-9_]*")]
 """The name of an option, which is also a placeholder."""
 
 PythonVersion = Annotated[
     str, matching('a version such as "3.12" or ">=3.11,<3.14"', r"\d+\.\d+|[<>=!~][<>=!~\d.*, ]+")
 ]
 """A version of Python, or a specifier."""
-
-RecipeName = Annotated[str, matching("letters, digits and . _ + -", "[A-Za-z0-9][A-Za-z0-9._+-]*")]
-"""The name of a recipe, which is a part of its address."""
 
 Texts = Annotated[tuple[str, ...], one_or_more(NonEmptyStr)]
 Fields = Annotated[tuple[Mapping[str, str], ...], one_or_more(Mapping[str, NonEmptyStr])]
@@ -164,13 +162,13 @@ class DeclaredFile:
     """Names of environment variables of the user that the job needs, such as HF_TOKEN."""
     degrees: tuple[Degree, ...] = ()
     """Keys of [parallelism] that the script reads itself, besides those with a placeholder."""
-    options: Mapping[Name, OptionTable] = FrozenMap()
+    options: Mapping[OptionName, OptionTable] = FrozenMap()
     """Keys of the spec's [framework] table, each with the type of its default."""
     log: LogTable
     """How llmb reads the log."""
     recipe: DeclaredRecipe | None = None
     """The only recipe, whose address is NAME/NAME."""
-    recipes: Mapping[RecipeName, DeclaredRecipe] = FrozenMap()
+    recipes: Mapping[Name, DeclaredRecipe] = FrozenMap()
     """The recipes, if there are several."""
     diagnose: tuple[DiagnoseTable, ...] = ()
     """Causes of failure, searched for only in this framework's logs."""
