@@ -230,6 +230,18 @@ def test_a_broken_recipe_is_named_and_the_others_are_listed(plugins: Any, run_ll
     assert run_llmb("validate", spec.usual().file).stderr == ""
 
 
+def test_recipes_beside_a_module_below_the_package_have_names(plugins: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = dict.fromkeys(("__init__.py", "trainer/__init__.py", "trainer/plugin.py", "trainer/recipes/tiny.toml"), "")
+    plugins.site.install(
+        "llmb-odd",
+        files={f"llmb_odd/{name}": text for name, text in files.items()},
+        entry_points={"llmb.frameworks": {"odd": "llmb_odd.trainer.plugin:Plugin"}},
+    )
+    monkeypatch.syspath_prepend(plugins.site.folder)
+    assert "odd/tiny" in llmb.recipe_addresses()
+    assert "odd/tiny" in llmb.recipe_names()
+
+
 def test_metrics_use_the_peak_of_the_framework_if_no_table_has_one(plugins: Any, run_llmb: Any) -> None:
     plugins.install("framework", "@hookimpl\ndef peak_flops(self, gpu_type, dtype): return 1e15")
     point = ("--dtype", "bf16", "--gpus", "1", "--step-time", "1")

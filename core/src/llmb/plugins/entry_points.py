@@ -4,23 +4,19 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 import attrs
 
-from llmb.hookspecs import KINDS
 from llmb.paths import config_folder
 from llmb.plugins.addresses import is_file_address
+from llmb.plugins.installed_names import GROUPS, package_folder
 from llmb.values.error_text import unknown_name
 from llmb.values.errors import Fault, PluginError
 
 PACK: Final = "pack"
 """The kind of a plugin that is only data: a folder with recipes, declared frameworks, accelerators or signatures."""
-
-GROUPS = {f"llmb.{kind}s": kind for kind in (*KINDS, PACK)}
 
 
 @attrs.frozen(kw_only=True)
@@ -54,26 +50,7 @@ class PluginEntry:
         """The package that is or contains the module of the plugin, found without importing it; None if missing."""
         if self.path:
             return Path(self.path) if self.kind == PACK else None
-        top, *below = self.value.partition(":")[0].strip().split(".")
-        try:
-            spec = find_spec(top)
-        except (ImportError, ValueError):
-            return None
-        folder = _package_folder(spec)
-        for name in below:
-            if spec is None or not spec.submodule_search_locations:
-                break
-            # Not `find_spec`, which imports the parent packages.
-            spec = PathFinder.find_spec(f"{spec.name}.{name}", spec.submodule_search_locations)
-            if spec is not None:
-                folder = _package_folder(spec) or (Path(spec.origin).parent if spec.origin else folder)
-        return folder
-
-
-def _package_folder(spec: ModuleSpec | None) -> Path | None:
-    """Return the folder of a package, or None for a module."""
-    locations = list(spec.submodule_search_locations or ()) if spec else []
-    return Path(locations[0]) if locations else None
+        return package_folder(self.value)
 
 
 def find_plugins() -> tuple[PluginEntry, ...]:

@@ -1,17 +1,19 @@
-"""Names of installed plugins and recipes, from metadata and file names alone: for the completion of a command line."""
+"""Names and folders of installed plugins, from metadata and file names alone: for the completion of a command line."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from importlib import metadata
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
 from llmb.paths import config_folder
 
 FRAMEWORKS, PACKS = "llmb.frameworks", "llmb.packs"
-GROUPS = (FRAMEWORKS, "llmb.schedulers", "llmb.extensions", PACKS)
+GROUPS = {FRAMEWORKS: "framework", "llmb.schedulers": "scheduler", "llmb.extensions": "extension", PACKS: "pack"}
+"""The kind of the plugins in each group of entry points."""
 
 _RECIPE_TABLE = re.compile(r"^\[recipes\.\"?([A-Za-z0-9._+-]+?)\"?\]", re.MULTILINE)
 """The beginning of a recipe in a declared framework with several recipes."""
@@ -48,7 +50,7 @@ def recipe_names() -> list[str]:
     found = {
         f"{point.name}/{file.name.removesuffix('.toml')}"
         for point in metadata.entry_points(group=FRAMEWORKS)
-        for folder in _folders(point)
+        if (folder := package_folder(point.value))
         for file in folder.glob("recipes/*.toml")
     }
     for folder in _packs():
@@ -68,14 +70,29 @@ def _declared(file: Path) -> Iterator[str]:
 
 def _packs() -> list[Path]:
     """Return the folders of packs, with the user's own."""
-    installed = [folder for point in metadata.entry_points(group=PACKS) for folder in _folders(point)]
-    return [config_folder(), *installed]
+    installed = [package_folder(point.value) for point in metadata.entry_points(group=PACKS)]
+    return [config_folder(), *filter(None, installed)]
 
 
-def _folders(point: metadata.EntryPoint) -> list[Path]:
-    """Return the folders of the package of an entry point, none if it is missing. Import nothing."""
+def package_folder(value: str) -> Path | None:
+    """Return the package that is or contains the module of an entry point, or None if it is missing. Import nothing."""
+    top, *below = value.partition(":")[0].strip().split(".")
     try:
-        spec = find_spec(point.module.partition(".")[0])
+        spec = find_spec(top)
     except (ImportError, ValueError):
-        return []
-    return list(map(Path, spec.submodule_search_locations or ())) if spec else []
+        return None
+    folder = _folder_of(spec)
+    for name in below:
+        if spec is None or not spec.submodule_search_locations:
+            break
+        # Not `find_spec`, which imports the parent packages.
+        spec = PathFinder.find_spec(f"{spec.name}.{name}", spec.submodule_search_locations)
+        if spec is not None:
+            folder = _folder_of(spec) or (Path(spec.origin).parent if spec.origin else folder)
+    return folder
+
+
+def _folder_of(spec: ModuleSpec | None) -> Path | None:
+    """Return the folder of a package, or None for a module."""
+    locations = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(locations[0]) if locations else None
