@@ -24,7 +24,7 @@ from llmb.spec.resolve_run import known_accelerators
 from llmb.spec.run_of_log import run_of_log
 from llmb.spec.targets import name_target
 from llmb.values.arguments import check_arguments
-from llmb.values.errors import Fault, LlmbError, LogError, RecipeError, SpecError
+from llmb.values.errors import Fault, LlmbError, LogError, RecipeError, SpecError, collect_errors
 from llmb.values.recipe import Recipe, Window
 from llmb.values.run import Run
 from llmb.values.toml_files import parse_toml, read_toml
@@ -92,15 +92,14 @@ def _load(
     return workload
 
 
-def _plugin_errors(workload: Workload, registry: PluginRegistry) -> tuple[Fault, ...]:
+def _plugin_errors(workload: Workload, registry: PluginRegistry) -> list[Fault]:
     """Return the errors that plugins find in the runs whose own values are valid."""
     from llmb.planning import plan
 
-    try:
+    errors: list[Fault] = []
+    with collect_errors(errors, LlmbError):
         plan(workload, registry=registry)
-    except LlmbError as error:
-        return error.faults
-    return ()
+    return errors
 
 
 def run(workload: Workload, *, until: Until = "ended") -> list[RunResult]:

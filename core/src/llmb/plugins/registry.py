@@ -3,6 +3,7 @@
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import attrs
@@ -14,7 +15,7 @@ from llmb.plugins.guard import Plugin, decoding
 from llmb.plugins.load import load
 from llmb.plugins.packs import check_pack, read_accelerators, read_pack_signatures
 from llmb.plugins.recipe_files import RecipeFiles, addresses_of, find_recipe
-from llmb.values.errors import Fault, LlmbError, PluginError, PluginWarning, RecipeError, located
+from llmb.values.errors import Fault, LlmbError, PluginError, PluginWarning, RecipeError, collect_errors, located
 from llmb.values.failure import Signature
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Recipe
@@ -107,20 +108,17 @@ class PluginRegistry:
         """
         if is_file_address(address):
             return address
-        try:
+        with suppress(LlmbError):
             return find_recipe(address, self.installed, self._recipe_files, recorded=True).address
-        except LlmbError:
-            return address
+        return address
 
     def recipes(self) -> list[Recipe]:
         """Return all recipes, sorted by address. One that cannot be read is left out with a PluginWarning."""
         recipes: list[Recipe] = []
         errors: list[Fault] = []
         for address in addresses_of(self.installed):
-            try:
+            with collect_errors(errors, LlmbError):
                 recipes.append(self.recipe(address))
-            except LlmbError as error:
-                errors += error.faults
         for fault in dict.fromkeys(errors):
             _warn_left_out(fault)
         return recipes

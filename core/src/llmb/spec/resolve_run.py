@@ -24,7 +24,7 @@ from llmb.spec.keys import SpecTables, TargetTable
 from llmb.spec.latest_result import LatestResult
 from llmb.spec.suspect_keys import overlaps, suspect_keys
 from llmb.values.error_text import format_choices, nearest_name, unknown_name
-from llmb.values.errors import Fault, LlmbError, SpecError
+from llmb.values.errors import Fault, LlmbError, collect_errors
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Run, Target
@@ -248,11 +248,9 @@ def _target(
     if scheduler is None or options is None:
         errors += check_place(table)
         return None
-    try:
+    with collect_errors(errors):
         return assemble_target(table, scheduler, options, (gpu_type,) if gpu_type else ())
-    except SpecError as error:
-        errors += error.faults
-        return None
+    return None
 
 
 def _assemble(
