@@ -1,6 +1,7 @@
 """Expand the lists of a spec into the product of recipe, gpu_type, dtype, gpus and every key of [sweep]."""
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -73,14 +74,9 @@ def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
 
 def _count_runs(base: dict[str, Any], axes: list[_Axis]) -> int:
     """Return the number of runs. Invalid repeats, which are reported elsewhere, count as one."""
-    repeats = [table_of(base, "workload").get("repeats")]
-    combinations = 1
-    for axis in axes:
-        if axis.key == "workload.repeats":
-            repeats = axis.values
-        else:
-            combinations *= len(axis.values)
-    return combinations * sum(_repeats(each) for each in repeats)
+    lists = {axis.key: axis.values for axis in axes}
+    repeats = lists.pop("workload.repeats", [table_of(base, "workload").get("repeats")])
+    return math.prod(map(len, lists.values())) * sum(map(_repeats, repeats))
 
 
 def _repeats(value: Any) -> int:

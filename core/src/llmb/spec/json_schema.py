@@ -8,14 +8,10 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import attrs
 
 from llmb.spec.field_texts import FieldText, field_texts
-from llmb.values.frozen import FrozenMap
 from llmb.values.scalars import BUILT_IN, ValueType
-from llmb.values.typed import encode
+from llmb.values.typed import LISTS, MAPPINGS, encode
 
 Schema = dict[str, Any]
-
-_LISTS = (tuple, list, Sequence, set, frozenset)
-_TABLES = (Mapping, FrozenMap, dict)
 
 
 def type_schema(kind: Any) -> Schema:
@@ -41,11 +37,11 @@ def any_of(*schemas: Schema) -> Schema:
 
 
 def _container(cls: Any, inner: tuple[Any, ...]) -> Schema:
-    if cls in _LISTS:
+    if cls in LISTS:
         items = [type_schema(each) for each in inner if each is not Ellipsis] or [{}]
         fixed = {"minItems": len(items), "maxItems": len(items)} if cls is tuple and Ellipsis not in inner else {}
         return {"type": "array", "items": any_of(*_distinct(items)), **fixed}
-    if cls in _TABLES:
+    if cls in MAPPINGS:
         return {"type": "object", "additionalProperties": type_schema(inner[1]) if inner else True}
     return table_schema(cls)
 

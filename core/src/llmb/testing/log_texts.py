@@ -7,8 +7,6 @@ import attrs
 
 from llmb.values.steps import LogParser, Notice, Step
 
-Found = Sequence[Step | Notice]
-
 FILLER = (
     b"2026-01-05 10:31:{:02d} node{:03d} NCCL INFO Channel 0{}/0 : {}[{}] -> {}[{}] via P2P/read\n",
     b"[rank{}]: INFO:checkpoint: saving checkpoint shards to /lustre/run-{}/checkpoints/iter_{}\n",

@@ -20,8 +20,8 @@ from llmb.values.scalars import BUILT_IN, InvalidValueError, ValueType, with_pre
 
 T = TypeVar("T")
 
-_LISTS: Mapping[Any, type] = {tuple: tuple, list: list, Sequence: tuple, set: set, frozenset: frozenset}
-_MAPPINGS = (Mapping, FrozenMap, dict)
+LISTS: Mapping[Any, type] = {tuple: tuple, list: list, Sequence: tuple, set: set, frozenset: frozenset}
+MAPPINGS = (Mapping, FrozenMap, dict)
 
 
 def decode(table: Any, cls: type[T], key: str) -> tuple[T | None, tuple[Fault, ...]]:
@@ -127,9 +127,9 @@ def value_type(kind: Any) -> ValueType:
 
 
 def _container(kind: Any, cls: Any, inner: tuple[Any, ...]) -> ValueType:
-    if cls in _LISTS:
+    if cls in LISTS:
         return _list(cls, inner or (Any,), has_any_length=cls is not tuple or not inner or Ellipsis in inner)
-    if cls in _MAPPINGS:
+    if cls in MAPPINGS:
         return _mapping(*map(value_type, inner or (str, Any)))
     if attrs.has(cls):
         return ValueType("a table", functools.partial(_from_table, cls=cls), exact=cls)
@@ -169,7 +169,7 @@ def _union(kinds: tuple[Any, ...]) -> ValueType:
 
 
 def _list(cls: Any, inner: tuple[Any, ...], *, has_any_length: bool) -> ValueType:
-    item, make = value_type(inner[0]), _LISTS[cls]
+    item, make = value_type(inner[0]), LISTS[cls]
     expected = f"a list{'' if has_any_length else f' of {len(inner)}'}, each {item.expected}"
     fixed = None if has_any_length else [value_type(each) for each in inner]
     accepted = (list, tuple, set, frozenset) if make in (set, frozenset) else (list, tuple)
