@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from llmb.analysis.slow_ranks import compare_ranks
-from llmb.values.rank_times import RankTimes
+from llmb.values.steps import RankTimes
 
 STEPS = 20
 

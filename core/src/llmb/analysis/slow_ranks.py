@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 import attrs
 
 from llmb.analysis.steady_state import LEAST_STEPS, median_and_deviation
-from llmb.values.rank_times import RankTimes
+from llmb.values.steps import RankTimes
 
 LEAST_RANKS: Final = 4
 """Ranks, or hosts, without which their spread is unknown."""

@@ -9,8 +9,7 @@ from typing import Final
 
 from llmb.logs.processes import Process, processes_of_logs
 from llmb.values.frozen import FrozenMap
-from llmb.values.rank_times import RankTimes
-from llmb.values.steps import Notice, Step
+from llmb.values.steps import Notice, RankTimes, Step
 
 MOST_STEPS: Final = 200
 """The last steps of each process that are kept, so that thousands of ranks need little memory."""

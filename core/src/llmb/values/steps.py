@@ -83,6 +83,15 @@ def _check_rank_times(times_s: Mapping[int, float]) -> None:
             raise TypeError(f"invalid time {time_s!r} of rank {rank!r}; expected a float")
 
 
+@attrs.frozen
+class RankTimes:
+    """Step times in seconds that one process printed, by the numbers of the steps."""
+
+    rank: int | None
+    host: str | None
+    times_s: Mapping[int, float]
+
+
 @runtime_checkable
 class NumberedSteps(Protocol):
     """Steps in the order of their numbers, each number once."""
