@@ -65,8 +65,8 @@ def read_baselines(recipe: RecipeTable) -> tuple[dict[PointKey, list[PublishedRo
 
 def point_name(point: PointKey) -> str:
     """Return the name of a point for messages: "h100 bf16 on 64 GPUs"."""
-    *words, gpus = point
-    return f"{' '.join(str(word) for word in words if word)} on {counted(int(gpus or 0), 'GPU')}"
+    gpu_type, dtype, variant, gpus = point
+    return f"{' '.join(filter(None, (gpu_type, dtype, variant)))} on {counted(gpus, 'GPU')}"
 
 
 def _columns(table: BaselineTable) -> dict[str, tuple[float | None, ...]]:

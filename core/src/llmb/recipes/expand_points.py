@@ -11,14 +11,14 @@ from llmb.recipes.accelerators import accelerators
 from llmb.recipes.baselines import PointKey, PublishedRow, point_name
 from llmb.recipes.recipe_tables import PointTable, RecipeTable
 from llmb.recipes.scaling_rules import scaled
-from llmb.recipes.sizes import DEGREES, flops_per_token, sequence_length
+from llmb.recipes.sizes import DEGREES, flops_per_token, scaling_rule, sequence_length
 from llmb.values.error_text import counted
 from llmb.values.errors import Fault
-from llmb.values.frozen import FrozenMap, merged
+from llmb.values.frozen import merged
 from llmb.values.model import FlopFormula, Model, Parallelism
 from llmb.values.model_rules import check_model, check_model_keys
 from llmb.values.parallelism_rules import check_parallelism
-from llmb.values.recipe import Point, ScalingRule
+from llmb.values.recipe import Point
 from llmb.values.typed import decode_fields
 
 
@@ -85,7 +85,7 @@ def _expand(table: PointTable, recipe: RecipeTable, key: str) -> tuple[list[Poin
                 time_limit_s=table.time_limit,
                 settings=_settings(table, recipe, gpu_type, dtype),
                 options=table.options,
-                rule=_rule(table),
+                rule=scaling_rule(table, table.other_gpus) if table.other_gpus else None,
             )
             for dtype in table.dtype
         ]
@@ -101,13 +101,6 @@ def _gpus_per_node(gpu_type: str) -> int:
 def _variant(table: PointTable) -> str | None:
     """Return the variant of a table, by default the options of [framework] that select it."""
     return table.variant or " ".join(f"{name}={value}" for name, value in table.options.items()) or None
-
-
-def _rule(table: PointTable) -> ScalingRule | None:
-    if table.other_gpus is None:
-        return None
-    degrees = FrozenMap((name, getattr(table, name)) for name in DEGREES)
-    return ScalingRule(condition=table.other_gpus, degrees=degrees)
 
 
 def _settings(table: PointTable, recipe: RecipeTable, gpu_type: str, dtype: str) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ import attrs
 from llmb.recipes.baselines import PointKey, PublishedRow, point_name, read_baselines
 from llmb.recipes.expand_points import expand_points, point_key
 from llmb.recipes.recipe_tables import RecipeTable
-from llmb.recipes.sizes import DEFAULT_DTYPES, check_sizes, flops_per_token, open_rule, sequence_length
+from llmb.recipes.sizes import DEFAULT_DTYPES, check_sizes, flops_per_token, scaling_rule, sequence_length
 from llmb.values.error_text import invalid_value, nearest_name
 from llmb.values.errors import Fault, LlmbError, RecipeError, located
 from llmb.values.frozen import FrozenMap, merged
@@ -95,7 +95,7 @@ def build_recipe(
         memory_gb=table.memory_gb,
         image=table.image,
         points=points,
-        rule=None if table.points else open_rule(table),
+        rule=None if table.points else scaling_rule(table, "any"),
         dtypes=() if table.points else table.dtypes or DEFAULT_DTYPES,
         settings=table.framework,
     )

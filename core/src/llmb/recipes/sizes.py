@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import attrs
 
 from llmb.analysis.flops import FLOPS_PER_PARAMETER
-from llmb.recipes.recipe_tables import RecipeTable
+from llmb.recipes.recipe_tables import PointTable, RecipeTable
 from llmb.values.error_text import REQUIRED_KEY
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
@@ -60,6 +60,6 @@ def flops_per_token(table: RecipeTable) -> float | None:
     return table.flops_per_token if params is None else FLOPS_PER_PARAMETER * params
 
 
-def open_rule(table: RecipeTable) -> ScalingRule:
-    """Return the rule that computes the configuration of a recipe without [[points]]."""
-    return ScalingRule(condition="any", degrees=FrozenMap((name, getattr(table, name) or 1) for name in DEGREES))
+def scaling_rule(table: PointTable | RecipeTable, condition: str) -> ScalingRule:
+    """Return the rule that computes the degrees of a table for the numbers of GPUs of a condition."""
+    return ScalingRule(condition=condition, degrees=FrozenMap((name, getattr(table, name)) for name in DEGREES))
