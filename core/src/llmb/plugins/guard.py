@@ -18,8 +18,6 @@ from llmb.plugins.entry_points import PluginEntry
 from llmb.plugins.running_code import RunningCode
 from llmb.values.error_text import exception_text
 from llmb.values.errors import Fault, LlmbError, PluginError, RecipeError, SpecError, TargetError
-from llmb.values.job import Script
-from llmb.values.job_status import JobHandle
 from llmb.values.report import Report
 from llmb.values.steps import LogParser
 
@@ -106,7 +104,8 @@ class Plugin:
             result, problem = _checked_result(hook(**arguments), specification)
         if problem:
             raise self.guard.error(f"{name}() {problem}")
-        if name in ID_ARGUMENTS and (missing := _missing_ids(arguments[ID_ARGUMENTS[name]], result)):
+        requested = arguments[ID_ARGUMENTS[name]] if name in ID_ARGUMENTS else ()
+        if missing := [each.id for each in requested if each.id not in result]:
             raise self.guard.error(f"{name}() returned nothing for {', '.join(missing)}")
         if name == "report":
             return {suffix: functools.partial(self._render, suffix, renderer) for suffix, renderer in result.items()}
@@ -125,10 +124,6 @@ class Plugin:
 def decoding(plugin: object, attribute: str) -> contextlib.AbstractContextManager[None]:
     """Guard the decoding of a table, which runs the converters and validators of the class in ``attribute``."""
     return plugin.guard.running(attribute) if isinstance(plugin, Plugin) else contextlib.nullcontext()
-
-
-def _missing_ids(requested: Sequence[Script | JobHandle], result: Mapping[str, object]) -> list[str]:
-    return [each.id for each in requested if each.id not in result]
 
 
 class _WrongTypeError(Exception):

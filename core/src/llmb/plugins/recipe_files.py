@@ -75,7 +75,8 @@ def find_recipe(
 
         return build_declared_recipe(plugin, name)
     lines = [_read_line(each, file, recipe_files) for each, file in matching]
-    found = _choose_release(sorted(lines, key=_age), wanted, oldest=recorded)
+    oldest_first = sorted(lines, key=lambda line: release_numbers(line.releases[0]))
+    found = _choose_release(oldest_first, wanted, oldest=recorded)
     if found is None:
         known = [f"{framework}/{name}@{release}" for line in lines for release in line.releases]
         known = known or [each for each, _ in files]
@@ -152,10 +153,6 @@ class _ReleaseLine:
 def _read_line(address: str, file: Path, recipe_files: RecipeFiles) -> _ReleaseLine:
     releases = releases_of(recipe_files.read(file), str(file))
     return _ReleaseLine(address.partition("@")[2], file, releases)
-
-
-def _age(line: _ReleaseLine) -> list[int]:
-    return release_numbers(line.releases[0])
 
 
 def _choose_release(lines: Sequence[_ReleaseLine], wanted: str, *, oldest: bool) -> tuple[_ReleaseLine, str] | None:

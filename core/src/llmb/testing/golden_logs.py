@@ -6,7 +6,7 @@ from typing import Any
 
 import tomli_w
 
-from llmb.parsing.parse_log import LogReader, ParsedLog
+from llmb.parsing.parse_log import LogReader
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.toml_files import read_toml
 
@@ -22,20 +22,21 @@ def result_of(log: Path, framework: str, registry: PluginRegistry) -> dict[str, 
     parsed = LogReader(framework=framework, registry=registry).read([log])
     found: dict[str, Any] = {"status": parsed.status, "steps": len(parsed.steps), "total": parsed.series.total_steps}
     if parsed.steps:
-        found |= {"first": parsed.steps[0].step, "last": parsed.steps[-1].step, **_values(parsed)}
-    return {key: value for key, value in found.items() if value is not None}
+        last = parsed.steps[-1]
+        found |= {
+            "first": parsed.steps[0].step,
+            "last": last.step,
+            "last_time_s": last.time_s,
+            "last_loss": last.loss,
+            "last_tflops_per_gpu": last.tflops_per_gpu,
+            "last_tokens_per_s_per_gpu": last.tokens_per_s_per_gpu,
+            "mean_step_time_s": parsed.summary.step_time_s,
+        }
+    return {key: _rounded(value) for key, value in found.items() if value is not None}
 
 
-def _values(parsed: ParsedLog) -> dict[str, Any]:
-    last, summary = parsed.steps[-1], parsed.summary
-    values = {
-        "last_time_s": last.time_s,
-        "last_loss": last.loss,
-        "last_tflops_per_gpu": last.tflops_per_gpu,
-        "last_tokens_per_s_per_gpu": last.tokens_per_s_per_gpu,
-        "mean_step_time_s": summary.step_time_s,
-    }
-    return {key: float(f"{value:.{DIGITS}g}") if value is not None else None for key, value in values.items()}
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def check_log(log: Path, framework: str, registry: PluginRegistry) -> str:

@@ -19,6 +19,7 @@ from llmb.testing.bash_text import bash_errors, scheduler_variables
 from llmb.testing.plugin_checks import PluginContract, fail
 from llmb.testing.purity import recorded_effects
 from llmb.testing.sample_runs import Built, Tables, build_or_none, describe, load_run, recipes_of, sample_tables
+from llmb.values.error_text import counted
 from llmb.values.errors import Fault, LlmbError, collect_errors
 from llmb.values.job import Job, Phase
 from llmb.values.recipe import Recipe
@@ -167,7 +168,7 @@ def check_mfus(registry: PluginRegistry, recipes: Iterable[Recipe]) -> None:
 def _job_problems(job: Job, run: Run[Any]) -> Iterator[str]:
     ranks = job.nodes * job.tasks_per_node
     if ranks != run.gpus:
-        nodes = f"{job.nodes} node{'s' if job.nodes > 1 else ''}"
+        nodes = counted(job.nodes, "node")
         yield (
             f"{nodes} with {job.tasks_per_node} tasks {'have' if job.nodes > 1 else 'has'} {ranks} ranks, "
             f"but the run has {run.gpus} GPUs; use run.job()"

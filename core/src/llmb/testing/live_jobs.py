@@ -175,7 +175,7 @@ class LiveJobs:
 
     def find_text(self, job: Job, text: str) -> list[str]:
         """Return the files and logs of a job that contain a text, which no process has among its arguments."""
-        logs = [log.replace("{attempt}", "0") for each in self._scripts[job.id].logs.values() for log in each]
+        logs = _log_files(self._scripts[job.id])
         search = shlex.join(["grep", "-rlsF", "-f", "/dev/stdin", "--", job.directory, *logs])
         found = self.host.run(f"{search} <<'END_OF_TEXT'\n{text}\nEND_OF_TEXT").stdout.splitlines()
         return [path.removeprefix(f"{job.directory}/") for path in dict.fromkeys(found)]
@@ -187,11 +187,7 @@ class LiveJobs:
 
     def _logs_end(self) -> str:
         """Return the last lines of all logs for a message."""
-        logs = [
-            log.replace("{attempt}", "0")
-            for script in self._scripts.values()
-            for log in (f"{script.directory}/out.log", *(log for each in script.logs.values() for log in each))
-        ]
+        logs = [log for each in self._scripts.values() for log in (f"{each.directory}/out.log", *_log_files(each))]
         lines = self.host.run(f"{shlex.join(['tail', '-qn', '3', '--', *logs])} 2>/dev/null").stdout.splitlines()
         return f"; the logs end with: {' | '.join(lines)}" if lines else ""
 
@@ -210,6 +206,11 @@ class LiveJobs:
                 for _ in range(2):  # the second call grants no grace period
                     self._contract.plugin.cancel(tickets=tickets, host=self.host)
             self.host.run(shlex.join(["rm", "-rf", "--", self.workdir]))
+
+
+def _log_files(script: Script) -> list[str]:
+    """Return the paths of the logs of a job that starts once."""
+    return [log.replace("{attempt}", "0") for logs in script.logs.values() for log in logs]
 
 
 @contextmanager

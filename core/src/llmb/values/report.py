@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from llmb.values.error_text import counted
 from llmb.values.frozen import FrozenMap, freeze
 from llmb.values.job_status import END_STATES, Verdict
 
@@ -68,7 +69,7 @@ class ReportedSet:
     def title(self) -> str:
         """The size of the configuration and its changes, such as "64 GPUs, parallelism.tp=2"."""
         unit = "CPU" if self.gpu_type == "cpu" else "GPU"
-        size = "unknown size" if self.gpus is None else f"{self.gpus} {unit}{'' if self.gpus == 1 else 's'}"
+        size = "unknown size" if self.gpus is None else counted(self.gpus, unit)
         changes = (f"{key}={value}" for key, value in self.changes.items())
         return ", ".join((size, *filter(None, [self.variant]), *changes))
 

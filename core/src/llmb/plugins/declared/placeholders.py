@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import attrs
 
+from llmb.plugins.declared.file import Degree
 from llmb.values.error_text import nearest_name
 from llmb.values.errors import Fault
 from llmb.values.model import Model, Parallelism
@@ -16,7 +17,7 @@ from llmb.values.run import Run
 
 _BRACES: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
-DEGREES: Final = ("tp", "pp", "vp", "cp", "ep", "etp", "fsdp")
+DEGREES: Final = get_args(Degree)
 
 OF_PROCESS: Final[Mapping[str, str]] = {
     "rank": "LLMB_RANK",
