@@ -53,7 +53,7 @@ def _counters(shape: Shape, columns: list[int]) -> dict[int, str]:
     step = shape.step
     if step is None:
         return {}
-    is_total = len(shape.rows) == 1 or not shape.rises(step + 1) if step + 1 in columns else False
+    is_total = step + 1 in columns and (len(shape.rows) == 1 or not shape.rises(step + 1))
     has_total = is_total and shape.texts[step + 1].strip() in ("/", "of")
     return {step: "step", step + 1: "total_steps"} if has_total else {step: "step"}
 
