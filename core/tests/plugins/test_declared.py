@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,11 @@ def test_a_spec_to_start_from_has_no_other_gpu_types_or_numbers_than_any(folder:
     assert 'gpu_type = "cpu" # or any other type; a list runs each' in lines
     assert 'dtype = "fp32" # any of "bf16", "fp32"; a list runs each' in lines
     assert "gpus = 1 # or any other number; a list runs each" in lines
+
+
+def test_a_spec_to_start_from_quotes_the_path_of_the_file(folder: Folder) -> None:
+    file = str(folder.write('my "small" lm.toml'))
+    assert tomllib.loads(llmb.starter_workload(file))["workload"]["recipe"] == file
 
 
 @pytest.mark.parametrize(("launch", "ranks"), [("task", "all"), ("node", "node"), ("first", "first")])
@@ -194,6 +200,12 @@ def test_options_have_the_type_of_their_default(folder: Folder) -> None:
             "recipe.dtypes: fp32, bf16 would start the same job",
         ),
         ({"recipe": {**FILE["recipe"], "stesp": 3}}, "recipe.stesp: unknown key"),
+        ({"recipe": {**FILE["recipe"], "shared": ["no"]}}, "recipe.shared[0]: invalid value"),
+        ({"recipe": {**FILE["recipe"], "shared": "no"}}, "recipe.shared: invalid value"),
+        (
+            {"recipe": None, "recipes": {"a": {**FILE["recipe"], "shared": ["no"]}}},
+            "recipes.a.shared[0]: invalid value",
+        ),
         ({"recipe": {"steps": 20}}, "recipe.seq_len: required key is missing"),
         ({"log": {"line": "a {step}"}}, "log.line: no text of 2 characters"),
         ({"recipe": None}, "recipe: required table is missing; expected a table [recipe], without which llmb can only"),

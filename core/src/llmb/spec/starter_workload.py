@@ -1,5 +1,6 @@
 """A workload spec to start from: the first published configuration of a recipe, with the alternatives as comments."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -69,7 +70,7 @@ def _format(recipe: Recipe, scheduler: str, required: Mapping[str, str], others:
         f"# {recipe.description} ({recipe.address}, release {recipe.release})",
         "",
         "[workload]",
-        f'recipe = "{recipe.address}"',
+        f"recipe = {_quoted([recipe.address])}",
         f'gpu_type = "{first.gpu_type}"{any_type}',
         f'dtype = "{first.dtype}"{_alternatives(dtypes)}',
         f"gpus = {first.gpus}{any_number}",
@@ -90,4 +91,4 @@ def _alternatives(values: Sequence[Any]) -> str:
 
 
 def _quoted(values: Sequence[Any]) -> str:
-    return ", ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in values)
+    return ", ".join(json.dumps(value, ensure_ascii=False) for value in values)  # which TOML reads too

@@ -66,10 +66,13 @@ def read_file(path: Path) -> ReadFile:
     """Return a declared framework. Raise PluginError with all errors of its file."""
     text = read_text(path, PluginError)
     shared = read_shared(path.parent, PluginError)
-    try:
-        tables = _with_shared(parse_toml(text, str(path), PluginError), shared, path)
-    except RecipeError as error:
-        raise PluginError(*error.faults) from None
+    tables = parse_toml(text, str(path), PluginError)
+    if "recipe" in tables:
+        tables["recipe"] = _with_shared(tables["recipe"], "recipe", shared, path)
+    if isinstance(recipes := tables.get("recipes"), dict):
+        tables["recipes"] = {
+            name: _with_shared(each, f"recipes.{name}", shared, path) for name, each in recipes.items()
+        }
     file, errors = decode(tables, DeclaredFile, "")
     if file is None:
         raise PluginError(*located(map(_with_table, errors), str(path)))
@@ -90,17 +93,15 @@ def _with_table(error: Fault) -> Fault:
     return attrs.evolve(error, nearest=f"recipe.{error.key}") if is_of_recipe else error
 
 
-def _with_shared(tables: dict[str, Any], shared: Mapping[str, str], path: Path) -> dict[str, Any]:
-    """Return the tables with the shared files of each recipe merged into it, as for recipes of other frameworks."""
-    changed = dict(tables)
-    if isinstance(tables.get("recipe"), dict):
-        changed["recipe"] = _with_sequence(with_shared(tables["recipe"], shared, str(path)))
-    if isinstance(recipes := tables.get("recipes"), dict):
-        changed["recipes"] = {
-            name: _with_sequence(with_shared(recipe, shared, str(path))) if isinstance(recipe, dict) else recipe
-            for name, recipe in recipes.items()
-        }
-    return changed
+def _with_shared(recipe: Any, key: str, shared: Mapping[str, str], path: Path) -> Any:
+    """Return the table of a recipe with its shared files merged into it, as for recipes of other frameworks."""
+    if not isinstance(recipe, dict):
+        return recipe
+    try:
+        return _with_sequence(with_shared(recipe, shared, str(path)))
+    except RecipeError as error:
+        own = [attrs.evolve(each, key=f"{key}.{each.key}") if each.key else each for each in error.faults]
+        raise PluginError(*own) from None
 
 
 def _with_sequence(recipe: Mapping[str, Any]) -> Mapping[str, Any]:
