@@ -38,7 +38,6 @@ ALLOWED = {
     "cli/commands/topics/spec.txt": {"maxtext", "slurm"},
     "cli/commands/topics/targets.txt": {"slurm"},
     "scripts/job_functions.sh": {"cuda"},  # its version is part of the provenance
-    "plugin_templates/scheduler/tests/golden/example.sh": {"cuda"},  # contains job_functions.sh
     "logs/rank_labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo"},  # their labels begin lines of logs
     # the launchers whose reports do not show that a process continued
     "logs/exceptions.py": {"mpirun", "torch"},

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from llmb.plugins.declared.propose_line import propose_line
+from llmb.scripts.job_functions import job_functions
 from llmb.values.errors import LlmbError
 
 PluginKind = Literal["declared", "framework", "scheduler", "extension", "pack"]
@@ -80,6 +81,8 @@ def _placeholders(name: str, kind: PluginKind) -> dict[str, str]:
         "__Name__": "".join(word.capitalize() for word in name.split("_")),
         "contract_tests.py": "test_contract.py",  # here, pytest must not collect it
         "__distribution__": f"llmb-{name.replace('_', '-')}",
+        "__job_functions__": job_functions(),  # the golden file of a scheduler contains these two
+        "__script__": (files(__package__) / "scheduler/src/llmb___name__/script.sh").read_text(encoding="utf-8"),
     }
 
 
