@@ -54,10 +54,12 @@ def scaled(rule: int | str, gpus: int, gpus_per_node: int = 8) -> int:
 
     Raise ValueError, with the value as its text, if the value is not a positive integer.
     """
+    if isinstance(rule, int):  # most rules, of each run of a sweep
+        return rule
     numerator = denominator = 1
     operator = "*"
     values = _values(gpus, gpus_per_node)
-    for word in _words(str(rule)):
+    for word in _words(rule):
         if word in "*/":
             operator = word
             continue
