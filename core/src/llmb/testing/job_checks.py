@@ -2,9 +2,10 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 import attrs
 import pytest
@@ -122,7 +123,7 @@ class JobContract(PluginContract):
     def test_secrets_stay_out_of_jobs(self) -> None:
         """No job contains a secret: llmb gives the job the secrets that Environment.secrets names."""
         for built in self.builds():
-            with environment(dict.fromkeys((*built.environment.secrets, "HF_TOKEN"), CANARY)):
+            with patch.dict(os.environ, dict.fromkeys((*built.environment.secrets, "HF_TOKEN"), CANARY)):
                 job = build_or_none(self.registry, built.run)
             envs = [built.job.env, *(phase.env for phase in built.job.phases)]
             names = [name for env in envs for name in env if SECRET_VARIABLE.search(name)]
@@ -205,28 +206,15 @@ def _bash_of(phase: Phase) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of this process while the context is active."""
-    old = dict(os.environ)
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(old)
-
-
-@contextmanager
 def another_day() -> Iterator[None]:
     """Change the home, the user and the clock of this process."""
     clock, clock_ns = time.time, time.time_ns
-    with environment({"HOME": "/another/home", "USER": "another", "LOGNAME": "another"}):
-        time.time = lambda: clock() + 86_400
-        time.time_ns = lambda: clock_ns() + 86_400 * 10**9
-        try:
-            yield
-        finally:
-            time.time, time.time_ns = clock, clock_ns
+    with (
+        patch.dict(os.environ, {"HOME": "/another/home", "USER": "another", "LOGNAME": "another"}),
+        patch.object(time, "time", lambda: clock() + 86_400),
+        patch.object(time, "time_ns", lambda: clock_ns() + 86_400 * 10**9),
+    ):
+        yield
 
 
 def _difference(first: Built | None, second: Built | None) -> str:

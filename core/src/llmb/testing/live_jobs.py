@@ -1,6 +1,7 @@
 """Jobs of a scheduler on a real host, for its contract tests."""
 
 import contextlib
+import os
 import shlex
 import threading
 import time
@@ -8,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 import attrs
 
 from llmb.drive.secrets import SecretFiles
-from llmb.testing.job_checks import environment
 from llmb.testing.plugin_checks import fail
 from llmb.testing.scheduler_jobs import TASKS_PER_NODE, SchedulerJobs
 from llmb.values.causes import Cause
@@ -95,7 +96,7 @@ class LiveJobs:
         """Submit jobs as llmb does, with their secrets beside them. The scheduler's hooks do not see the secrets."""
         scripts = [self._contract.build(job) for job in jobs]
         self._scripts |= {script.id: script for script in scripts}
-        with environment(secrets):
+        with patch.dict(os.environ, secrets):
             SecretFiles(self.host, []).put(scripts)
         return self._submit(scripts, self.host)
 

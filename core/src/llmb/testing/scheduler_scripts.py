@@ -5,10 +5,11 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 from llmb.testing.bash_text import bash_errors
 from llmb.testing.golden_logs import UPDATE
-from llmb.testing.job_checks import CANARY, another_day, environment
+from llmb.testing.job_checks import CANARY, another_day
 from llmb.testing.plugin_checks import fail
 from llmb.testing.purity import recorded_effects
 from llmb.testing.scheduler_jobs import SchedulerJobs, example_job
@@ -113,7 +114,7 @@ class ScriptContract(SchedulerJobs):
     def check_secrets_of_script(self) -> None:
         """Fail the test if a secret is in a script: llmb places secrets in a file beside it."""
         job = example_job(environment=Environment(secrets=("HF_TOKEN",)))
-        with environment({"HF_TOKEN": CANARY}):
+        with patch.dict(os.environ, {"HF_TOKEN": CANARY}):
             script = self.script(job)
         if CANARY in str(script):
             fail("the value of HF_TOKEN is in the script; read it with read_secrets of job_functions()")
