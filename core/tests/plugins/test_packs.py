@@ -216,10 +216,18 @@ def test_a_signature_of_a_pack_names_rank_host_and_who_can_fix_it(config: Path, 
     assert (failure.cause, failure.origin, failure.host, failure.rank) == ("bus 7 broke", "infrastructure", "node3", 5)
 
 
-def test_an_invalid_pattern_of_a_pack_is_an_error_of_its_file(config: Path) -> None:
-    file = write(config, "signatures.toml", '[[signatures]]\nneedle = "bus"\ncause = "a bus broke"\npattern = "("\n')
+@pytest.mark.parametrize(("key", "expression"), [("pattern", "("), ("detail", "("), ("detail", "bus 7")])
+def test_an_invalid_expression_of_a_pack_is_an_error_of_its_file(config: Path, key: str, expression: str) -> None:
+    table = {"needle": "bus", "cause": "a bus broke", key: expression}
+    file = write(config, "signatures.toml", tomli_w.dumps({"signatures": [table]}))
     [error] = [each.error for each in llmb.list_plugins() if each.error]
-    assert error.startswith(f"{file}: signatures[0].pattern: invalid Signature.pattern '('")
+    assert error.startswith(f"{file}: signatures[0].{key}: invalid Signature.{key} {expression!r}")
+
+
+def test_a_cause_lacks_a_detail_that_the_line_lacks() -> None:
+    signature = llmb.Signature(needle="bus", cause="a bus broke", detail=r"bus(?: (\d+))?")
+    assert signature.cause_in("bus 7") == "a bus broke (7)"
+    assert signature.cause_in("bus") == "a bus broke"
 
 
 def test_the_record_keeps_the_file_and_the_files_that_it_names(

@@ -22,6 +22,12 @@ def _check_expression(_signature: Any, field: attrs.Attribute[str], value: str) 
         raise ValueError(f"invalid Signature.{field.name} {value!r}: {error}") from error
 
 
+def _check_detail(signature: Any, field: attrs.Attribute[str], value: str) -> None:
+    _check_expression(signature, field, value)
+    if value and re.compile(value).groups == 0:
+        raise ValueError(f"invalid Signature.{field.name} {value!r}; expected a regular expression with a group")
+
+
 @attrs.frozen(kw_only=True, field_transformer=typed_fields, cache_hash=True)
 class Signature:
     """Text in a log (``needle``) that identifies the cause of a failure.
@@ -47,7 +53,7 @@ class Signature:
     report: bool = False
     origin: Literal["infrastructure", "user", ""] = ""
     source: str = ""
-    detail: str = attrs.field(default="", validator=_check_expression)
+    detail: str = attrs.field(default="", validator=_check_detail)
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     pattern: str = attrs.field(default="", validator=_check_expression)
 
@@ -59,7 +65,7 @@ class Signature:
     def cause_in(self, text: str) -> str:
         """Return the cause, with the detail that a text from ``needle`` on contains."""
         match = re.search(self.detail, text) if self.detail else None
-        return self.cause_with(match[1]) if match else self.cause
+        return self.cause_with(match[1]) if match and match[1] else self.cause
 
     def cause_with(self, detail: str) -> str:
         """Return the cause with this detail and its meaning."""
