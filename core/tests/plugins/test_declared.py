@@ -187,6 +187,11 @@ def test_options_have_the_type_of_their_default(folder: Folder) -> None:
         ({"files": ["train.py", "alive"]}, 'files[1]: llmb writes "alive"'),
         ({"options": {"depth": {"default": 4}}}, "options.depth: the option has no effect"),
         ({"options": {"tp": {"default": 4}}}, "options.tp: the name of a value of every run"),
+        (
+            {"command": ["run", "{depth}"], "options": {"depth": {"default": {"a": 1}}}},
+            "options.depth.default: invalid value {...}; expected a string, a number, true or false, or a list",
+        ),
+        ({"command": ["run", "{mla}"]}, "command[1]: unknown placeholder {mla}"),
         ({"command": ["run", "{class}"], "options": {"class": {"default": 4}}}, "options.class: a word with a meaning"),
         ({"command": ["run", "{self}"], "options": {"self": {"default": 4}}}, "options.self: a word with a meaning"),
         ({"image": "a/b:1", "venv": {"lock": "train.py", "python": "3.12"}}, "venv: image and venv cannot be combined"),
@@ -216,6 +221,12 @@ def test_an_error_of_the_file_names_the_file_and_the_key(folder: Folder, keys: d
     message = folder.error()
     assert error in message
     assert str(file) in message
+
+
+def test_a_placeholder_without_a_value_is_an_error(folder: Folder) -> None:
+    folder.write(command=["run", "{pipeline_layout}", "{pp}"])
+    assert "parallelism.pipeline_layout: the recipe has no such value, but the framework's file uses" in folder.error()
+    assert "run Et 1" in folder.script('parallelism.pipeline_layout="Et"')
 
 
 def test_several_recipes_are_chosen_by_name(folder: Folder) -> None:

@@ -11,7 +11,7 @@ import attrs
 
 from llmb.plugins.declared.file import Degree
 from llmb.values.error_text import nearest_name
-from llmb.values.errors import Fault
+from llmb.values.errors import Fault, SpecError
 from llmb.values.model import Model, Parallelism
 from llmb.values.run import Run
 
@@ -29,8 +29,10 @@ OF_PROCESS: Final[Mapping[str, str]] = {
 }
 """Placeholders that differ between processes, with the variables that every scheduler sets."""
 
-MODEL: Final = tuple(field.name for field in attrs.fields(Model) if field.name != "seq_len")
-"""Placeholders of the architecture."""
+MODEL: Final = tuple(
+    field.name for field in attrs.fields(Model) if field.name not in ("seq_len", "mla", "mamba", "packing")
+)
+"""Placeholders of the architecture, without the parts that are tables."""
 
 OF_RUN: Final = (
     *("steps", "gpus", "nodes", "gpus_per_node", "dtype", "gpu_type", "seq_len", "gradient_accumulation", "dp"),
@@ -62,7 +64,7 @@ def check_text(text: str, key: str, options: Iterable[str]) -> Iterator[Fault]:
 def values_of(run: Run[Any], folder: str, names: Iterable[str]) -> dict[str, str]:
     """Return the values of these placeholders for a run. ``folder`` is that of the repository.
 
-    Raise RecipeError for the architecture of a recipe that states none.
+    Raise RecipeError for the architecture of a recipe that states none, and SpecError for sizes that it does not state.
     """
     known: dict[str, Any] = {
         **{name: getattr(run, name) for name in ("steps", "gpus", "nodes", "gpus_per_node", "dtype", "gpu_type")},
@@ -76,11 +78,18 @@ def values_of(run: Run[Any], folder: str, names: Iterable[str]) -> dict[str, str
         "cache": run.paths.cache,
         "repository": folder,
     }
-    return {
-        name: _text(known[name] if name in known else getattr(run.model, name))
-        for name in names
-        if name not in OF_PROCESS
+    values = {
+        name: known[name] if name in known else getattr(run.model, name) for name in names if name not in OF_PROCESS
     }
+    if missing := sorted(name for name, value in values.items() if value is None):
+        raise SpecError(*map(_missing_value, missing))
+    return {name: _text(value) for name, value in values.items()}
+
+
+def _missing_value(name: str) -> Fault:
+    key = f"model.{name}" if name in MODEL else f"parallelism.{name}"
+    message = f"the recipe has no such value, but the framework's file uses {{{name}}}"
+    return Fault(message=message, key=key, expected="a value in the recipe or in the spec")
 
 
 def replace(text: str, values: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ from llmb.plugins.declared.file import DeclaredFile, DeclaredRecipe, OptionTable
 from llmb.plugins.declared.log_format import LogFormat, compile_format
 from llmb.plugins.declared.placeholders import OF_PROCESS, OF_RUN, check_text
 from llmb.recipes.read_recipe import read_shared, with_shared
-from llmb.values.error_text import UNKNOWN_KEY
+from llmb.values.error_text import UNKNOWN_KEY, invalid_value
 from llmb.values.errors import Fault, PluginError, RecipeError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.toml_files import parse_toml, read_text
@@ -178,6 +178,9 @@ def _check_options(options: Mapping[str, OptionTable], used: set[str]) -> Iterat
             yield Fault(message="a word with a meaning in Python", key=key, expected="another name")
         elif name not in used:
             yield Fault(message="the option has no effect", key=key, expected=f"{{{name}}} in command or env")
+        if isinstance(option.default, Mapping):
+            expected = "a string, a number, true or false, or a list"
+            yield Fault(message=invalid_value(option.default), key=f"{key}.default", expected=expected)
         if option.choices and option.default not in option.choices:
             yield Fault(message="not one of the choices", key=f"{key}.default", expected="one of choices")
 
