@@ -6,6 +6,7 @@ import os
 import random
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,10 +16,9 @@ from llmb import StepSeries
 from llmb.plugins.declared.file import LogTable
 from llmb.plugins.declared.log_format import compile_format
 from llmb.plugins.declared.log_parser import DeclaredLog
-from llmb.plugins.declared.step_values import RunSizes
 from llmb.values.typed import decode
 
-SIZES = RunSizes(gpus=8, global_batch_size=128, seq_len=1024)
+RUN: Any = SimpleNamespace(gpus=8, parallelism=SimpleNamespace(global_batch_size=128), seq_len=1024)
 
 MLLOG = """\
 :::MLLOG {"namespace": "", "time_ms": 1714905569479, "event_type": "INTERVAL_START", "key": "block_start", \
@@ -36,16 +36,16 @@ MLLOG = """\
 """Lines of NVIDIA's MLPerf training 4.0 result for Llama 2 70B LoRA on 1024 H100."""
 
 
-def parser_of(log: dict[str, Any], sizes: RunSizes | None = SIZES) -> DeclaredLog:
+def parser_of(log: dict[str, Any], run: Any = RUN) -> DeclaredLog:
     table, errors = decode(log, LogTable, "log")
     assert table, errors
     compiled, errors = compile_format(table)
     assert compiled, errors
-    return DeclaredLog(compiled, sizes)
+    return DeclaredLog(compiled, run)
 
 
-def read(log: dict[str, Any], text: str, sizes: RunSizes | None = SIZES) -> StepSeries:
-    parser, series = parser_of(log, sizes), StepSeries()
+def read(log: dict[str, Any], text: str, run: Any = RUN) -> StepSeries:
+    parser, series = parser_of(log, run), StepSeries()
     series.add(parser.feed(text.encode()))
     series.add(parser.close())
     return series

@@ -15,7 +15,6 @@ from llmb.plugins.declared.command import SCRIPT, command_script, find_unused, t
 from llmb.plugins.declared.file import OptionTable
 from llmb.plugins.declared.log_parser import DeclaredLog
 from llmb.plugins.declared.read_file import ARGS, read_file
-from llmb.plugins.declared.step_values import RunSizes
 from llmb.values.environment import Environment, Image, Venv
 from llmb.values.errors import SpecError
 from llmb.values.failure import Signature
@@ -61,7 +60,7 @@ class Declared(FrameworkHooks[Any]):
     @hookimpl
     def parse_log(self, run: Run[Any] | None) -> LogParser:
         """Return a parser of the lines of [log]."""
-        return DeclaredLog(self._read.log, RunSizes.of(run) if run else None)
+        return DeclaredLog(self._read.log, run)
 
     @hookimpl
     def diagnose(self) -> Iterable[Signature]:

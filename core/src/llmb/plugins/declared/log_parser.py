@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import attrs
 
@@ -11,7 +12,6 @@ from llmb.logs.lines import LineParser
 from llmb.plugins.declared.log_format import LogFormat
 from llmb.plugins.declared.number_names import NEED_RUN
 from llmb.plugins.declared.step_values import (
-    RunSizes,
     as_number,
     clock_s,
     elapsed_s,
@@ -21,6 +21,7 @@ from llmb.plugins.declared.step_values import (
     tflops_per_gpu,
     tokens_per_s_per_gpu,
 )
+from llmb.values.run import Run
 from llmb.values.steps import MOST_STEPS, Notice, Step
 
 
@@ -44,13 +45,13 @@ class DeclaredLog(LineParser):
     """Reads the lines of a [log] table.
 
     Of several lines in the table, the first that matches counts. A line without a step number adds its values to the
-    latest step of its rank. ``sizes`` are those of the run; without them, values that depend on them are None.
+    latest step of its rank. Without the run, values that depend on its sizes are None.
     """
 
-    def __init__(self, log: LogFormat, sizes: RunSizes | None) -> None:
+    def __init__(self, log: LogFormat, run: Run[Any] | None) -> None:
         super().__init__()
         self._log = log
-        self._sizes = sizes
+        self._run = run
         self._ranks: dict[tuple[str, bytes], _Rank] = {}
         self._total: int | None = None
         self.needles = log.needles
@@ -84,7 +85,7 @@ class DeclaredLog(LineParser):
             yield Notice(kind="total steps", value=self._total)
         if not values:
             return
-        if not self._sizes and (unused := [name for name in NEED_RUN if name in values]):
+        if not self._run and (unused := [name for name in NEED_RUN if name in values]):
             yield Notice(kind="run unknown", text=", ".join(unused))
         rank = self._ranks.setdefault((self.source, self.label), _Rank())
         number = self._number(values, rank)
@@ -98,9 +99,9 @@ class DeclaredLog(LineParser):
 
     def _number(self, values: dict[str, float], rank: _Rank) -> int | None:
         """Return the number of the step that begins with these values, or None if they belong to the latest one."""
-        is_numbered = "step" in values or ("samples" in values and self._sizes)
+        is_numbered = "step" in values or ("samples" in values and self._run)
         if is_numbered or not (self._log.counts_lines or "samples" in values):
-            return step_number(values, self._sizes)
+            return step_number(values, self._run)
         if self._log.counts_lines and rank.lines and not rank.values.keys() & values.keys():
             return None  # another line of the same step
         rank.lines += 1
@@ -108,8 +109,8 @@ class DeclaredLog(LineParser):
         return first - 1 + rank.lines * self.printed_every
 
     def _step(self, rank: _Rank) -> Step:
-        values, sizes = rank.values, self._sizes
-        time_s, mean_of = step_time_s(values, sizes), None if self._log.table.time_is_mean else 1
+        values, run = rank.values, self._run
+        time_s, mean_of = step_time_s(values, run), None if self._log.table.time_is_mean else 1
         now, steps = clock_s(values), rank.number - rank.number_before
         if now is not None and rank.clock_before is not None and rank.number_before >= 0 and steps > 0:
             time_s, mean_of = elapsed_s(rank.clock_before, now) / steps, steps
@@ -117,8 +118,8 @@ class DeclaredLog(LineParser):
             step=rank.number,
             time_s=time_s,
             loss=values.get("loss"),
-            tflops_per_gpu=tflops_per_gpu(values, sizes),
-            tokens_per_s_per_gpu=tokens_per_s_per_gpu(values, sizes),
+            tflops_per_gpu=tflops_per_gpu(values, run),
+            tokens_per_s_per_gpu=tokens_per_s_per_gpu(values, run),
             figures=own_metrics(values),
             mean_of=mean_of,
         )

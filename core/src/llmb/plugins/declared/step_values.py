@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, Final
 
-import attrs
-
 from llmb.plugins.declared.number_names import CLOCKS, KNOWN, TFLOPS_PER_GPU, TIMES, TOKENS_PER_S_PER_GPU
 from llmb.values.run import Run
 from llmb.values.steps import MOST_STEPS
@@ -17,20 +15,6 @@ from llmb.values.steps import MOST_STEPS
 DAY_S: Final = 86400
 
 _DATE: Final = re.compile(rb"(\d{4})[-/](\d{2})[-/](\d{2})[ T_]")
-
-
-@attrs.frozen(kw_only=True)
-class RunSizes:
-    """The sizes of a run on which the meaning of some numbers depends."""
-
-    gpus: int
-    global_batch_size: int
-    seq_len: int
-
-    @classmethod
-    def of(cls, run: Run[Any]) -> RunSizes:
-        """Return the sizes of a run."""
-        return cls(gpus=run.gpus, global_batch_size=run.parallelism.global_batch_size, seq_len=run.seq_len)
 
 
 def as_number(name: str, text: bytes) -> float:
@@ -46,11 +30,11 @@ def as_number(name: str, text: bytes) -> float:
     return days * DAY_S + int(hours) * 3600 + int(minutes) * 60 + float(seconds)
 
 
-def step_number(values: Mapping[str, float], sizes: RunSizes | None) -> int | None:
-    """Return the number of a step, or None if the values have none. ``samples`` need the sizes of the run."""
+def step_number(values: Mapping[str, float], run: Run[Any] | None) -> int | None:
+    """Return the number of a step, or None if the values have none. ``samples`` need the run."""
     number = values.get("step", math.nan)
-    if sizes and math.isfinite(samples := values.get("samples", math.nan)):
-        number = math.floor(samples / sizes.global_batch_size)
+    if run and math.isfinite(samples := values.get("samples", math.nan)):
+        number = math.floor(samples / run.parallelism.global_batch_size)
     return int(number) if 0 <= number < MOST_STEPS and float(number).is_integer() else None
 
 
@@ -64,30 +48,30 @@ def elapsed_s(before: float, now: float) -> float:
     return now - before + (DAY_S if now < before < 2 * DAY_S else 0)
 
 
-def tflops_per_gpu(values: Mapping[str, float], sizes: RunSizes | None) -> float | None:
+def tflops_per_gpu(values: Mapping[str, float], run: Run[Any] | None) -> float | None:
     """Return TFLOP/s per GPU, or None if the values do not have them."""
-    if "tflops" in values and sizes:
-        return values["tflops"] / sizes.gpus
+    if "tflops" in values and run:
+        return values["tflops"] / run.gpus
     return _scaled(values, TFLOPS_PER_GPU)
 
 
-def tokens_per_s_per_gpu(values: Mapping[str, float], sizes: RunSizes | None) -> float | None:
+def tokens_per_s_per_gpu(values: Mapping[str, float], run: Run[Any] | None) -> float | None:
     """Return tokens/s per GPU, or None if the values do not have them."""
-    if "tokens_per_s" in values and sizes:
-        return values["tokens_per_s"] / sizes.gpus
+    if "tokens_per_s" in values and run:
+        return values["tokens_per_s"] / run.gpus
     return _scaled(values, TOKENS_PER_S_PER_GPU)
 
 
-def step_time_s(values: Mapping[str, float], sizes: RunSizes | None) -> float | None:
+def step_time_s(values: Mapping[str, float], run: Run[Any] | None) -> float | None:
     """Return the step time in seconds: a printed one, else that of a printed rate, or None."""
     if (time_s := _scaled(values, TIMES)) is not None:
         return time_s
     if rate := values.get("steps_per_s"):
         return 1 / rate
-    if sizes and (rate := values.get("samples_per_s")):
-        return sizes.global_batch_size / rate
-    if sizes and (rate := tokens_per_s_per_gpu(values, sizes)):
-        return sizes.global_batch_size * sizes.seq_len / (sizes.gpus * rate)
+    if run and (rate := values.get("samples_per_s")):
+        return run.parallelism.global_batch_size / rate
+    if run and (rate := tokens_per_s_per_gpu(values, run)):
+        return run.parallelism.global_batch_size * run.seq_len / (run.gpus * rate)
     return None
 
 
