@@ -23,6 +23,8 @@ FILE_ADDRESS = r"\.toml(#[^#]+)?$"
 
 _STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _ANY_TABLE: Schema = {"type": "object"}
+_SWEEP: Schema = {"type": "object", "additionalProperties": any_of({"type": "array", "minItems": 1}, _ANY_TABLE)}
+"""Lists under quoted keys with dots, or under keys of tables."""
 
 
 def json_schema(kind: SchemaKind = "spec") -> dict[str, Any]:
@@ -33,7 +35,7 @@ def json_schema(kind: SchemaKind = "spec") -> dict[str, Any]:
 
 def _spec(registry: PluginRegistry) -> Schema:
     tables = {name: table_schema(cls) if cls else _STRINGS for name, cls in TABLES.items()}
-    tables |= {"workload": _workload(registry), "sweep": _sweep(), "framework": _ANY_TABLE, "provenance": _ANY_TABLE}
+    tables |= {"workload": _workload(registry), "sweep": _SWEEP, "framework": _ANY_TABLE, "provenance": _ANY_TABLE}
     tables["target"] = _target(_options(registry, "scheduler"))
     described = {name: {"description": TABLE_TEXTS[name], **table} for name, table in tables.items()}
     of_frameworks = [_framework_if(name, options) for name, options in _options(registry, "framework").items()]
@@ -57,12 +59,6 @@ def _one_or_list(schema: Schema) -> Schema:
     value = {key: each for key, each in schema.items() if key not in ("description", "default", "examples")}
     rest = {key: each for key, each in schema.items() if key not in value}
     return {**rest, **any_of(value, {"type": "array", "items": value, "minItems": 1})}
-
-
-def _sweep() -> Schema:
-    """Return the schema of [sweep]: lists under quoted keys with dots, or under keys of tables."""
-    values: Schema = {"type": "array", "minItems": 1}
-    return {"type": "object", "additionalProperties": any_of(values, _ANY_TABLE)}
 
 
 def _target(options: Mapping[str, Schema]) -> Schema:

@@ -1,7 +1,7 @@
 """Contract tests of poll(), on hosts that answer what a scheduler would print, or nothing."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import get_args
 
 import attrs
@@ -62,9 +62,11 @@ class StateContract(SchedulerJobs):
         """poll() returns the meaning in states.toml of each of the scheduler's own states."""
         outputs, states = self._read_states()
         for name, meaning in states.items():
-            found = self._poll_once([_fill(text, name) for text in outputs])
-            if isinstance(found, LlmbError):
-                fail(f"poll() fails for a job in state {name}: {found}; map each name in states.toml to a JobStatus")
+            results = [CommandResult(exit_code=0, stdout=_fill(text, name)) for text in outputs]
+            try:
+                found = self._status(AnsweringHost(iter(results)))
+            except LlmbError as error:
+                fail(f"poll() fails for a job in state {name}: {error}; map each name in states.toml to a JobStatus")
             if meaning != (found.cause if found.state == "ended" else found.state):
                 is_what = f"{found.state} ({found.cause})" if found.cause else found.state
                 fail(f"poll() returns {is_what} for a job in state {name}; states.toml has {meaning}")
@@ -85,13 +87,6 @@ class StateContract(SchedulerJobs):
             if meaning not in WORDS:
                 fail(f"states.toml: {name}: invalid meaning {meaning!r}; expected one of {', '.join(WORDS)}")
         return outputs, states
-
-    def _poll_once(self, answers: Sequence[str]) -> JobStatus | LlmbError:
-        results = iter([CommandResult(exit_code=0, stdout=text) for text in answers])
-        try:
-            return self._status(AnsweringHost(results))
-        except LlmbError as error:
-            return error
 
     def _status(self, host: AnsweringHost) -> JobStatus:
         statuses: Mapping[str, JobStatus] = self.plugin.poll(tickets=[TICKET], host=host)
