@@ -125,7 +125,7 @@ class PluginRegistry:
 
     def accelerators(self) -> list[Accelerator]:
         """Return the GPU types that extensions and packs add to core's table, in the order of their names."""
-        found = self._call_extensions(lambda extension: extension.accelerators())
+        found = self._call_all("extension", lambda extension: extension.accelerators())
         return [*found, *(each for _, accelerators in self._pack_accelerators for each in accelerators)]
 
     def accelerator_places(self, name: str) -> list[str]:
@@ -153,23 +153,16 @@ class PluginRegistry:
         """
         if framework not in self._signatures:
             choose_entry("framework", framework, self.installed)  # raises if it is not installed
-            plugins = [("framework", framework), *(("scheduler", name) for name in self._names("scheduler"))]
-            found = [each for plugin in plugins for each in self._signatures_of(*plugin)]
-            found += self._call_extensions(lambda extension: extension.diagnose())
+            found = self._call_all("framework", lambda plugin: plugin.diagnose(), names=[framework])
+            found += self._call_all("scheduler", lambda plugin: plugin.diagnose())
+            found += self._call_all("extension", lambda plugin: plugin.diagnose())
             found += [each for _, signatures in self._read_packs(read_pack_signatures) for each in signatures]
             self._signatures[framework] = found
         return self._signatures[framework]
 
-    def _signatures_of(self, kind: str, name: str) -> Iterable[Signature]:
-        try:
-            return cast("Iterable[Signature]", self._load_named(kind, name).diagnose())
-        except PluginError as error:
-            _warn_left_out(error)
-            return ()
-
     def report_renderer(self, suffix: str) -> ReportRenderer:
         """Return the renderer of reports in files with this suffix. Raise PluginError unless exactly one exists."""
-        offered = self._call_extensions(lambda extension: [(extension, *each) for each in extension.report().items()])
+        offered = self._call_all("extension", lambda plugin: [(plugin, *each) for each in plugin.report().items()])
         found: list[tuple[Plugin, ReportRenderer]] = [
             (each, render) for each, known, render in offered if known == suffix
         ]
@@ -182,12 +175,7 @@ class PluginRegistry:
 
     def message_parsers(self) -> list[LogParser]:
         """Return a new parser of each installed scheduler's own messages, for logs without a record."""
-        parsers: list[LogParser | None] = []
-        for name in self._names("scheduler"):
-            try:
-                parsers.append(self.scheduler(name).parse_log(run=None))
-            except LlmbError as error:
-                _warn_left_out(error)
+        parsers = self._call_all("scheduler", lambda plugin: [plugin.parse_log(run=None)])
         return [parser for parser in parsers if parser is not None]
 
     def _describe(self, entry: PluginEntry) -> PluginInfo:
@@ -229,24 +217,20 @@ class PluginRegistry:
             raise PluginError(*plugin.faults) from plugin.__cause__
         return plugin
 
-    def _call_extensions(self, hook: Callable[[Plugin], Iterable[T]]) -> list[T]:
+    def _call_all(
+        self, kind: str, hook: Callable[[Plugin], Iterable[T]], names: Sequence[str] | None = None
+    ) -> list[T]:
+        """Return what a hook returns for all plugins of a kind, or for those of these names.
+
+        A plugin that cannot be loaded or whose hook fails is left out with a PluginWarning.
+        """
         results: list[T] = []
-        for extension in self._extensions:
+        for name in self._names(kind) if names is None else names:
             try:
-                results += hook(extension)
-            except PluginError as error:
+                results += hook(self._load_named(kind, name))
+            except LlmbError as error:
                 _warn_left_out(error)
         return results
-
-    @functools.cached_property
-    def _extensions(self) -> list[Plugin]:
-        loaded = []
-        for name in self._names("extension"):
-            try:
-                loaded.append(self._load_named("extension", name))
-            except PluginError as error:
-                _warn_left_out(error)
-        return loaded
 
 
 def _missing_renderer(suffix: str, suffixes: Sequence[str]) -> Fault:
@@ -258,4 +242,5 @@ def _missing_renderer(suffix: str, suffixes: Sequence[str]) -> Fault:
 
 def _warn_left_out(error: LlmbError | Fault) -> None:
     for each in error.faults if isinstance(error, LlmbError) else [error]:
-        warnings.warn(PluginWarning(f"left out: {' '.join(str(each).split())}"), stacklevel=3)
+        text = f"left out: {' '.join(str(each).split())}"
+        warnings.warn(PluginWarning(text), stacklevel=1)  # one place for all: Python shows a text once for each place
