@@ -46,18 +46,15 @@ class Guard:
         Raise PluginError for any exception, SystemExit included. KeyboardInterrupt and the errors that hooks raise by
         contract pass through. If LLMB_DEBUG is set, print the traceback on standard error.
         """
-        running = RunningCode(self.name, code)
-        running.begin()
-        try:
-            yield
-        except self._passed_on:
-            raise
-        except BaseException as error:
-            if os.environ.get("LLMB_DEBUG"):
-                traceback.print_exception(error)
-            raise self.error(f"{code} failed: {exception_text(error)}", file=file) from error
-        finally:
-            running.end()
+        with RunningCode(self.name, code):
+            try:
+                yield
+            except self._passed_on:
+                raise
+            except BaseException as error:
+                if os.environ.get("LLMB_DEBUG"):
+                    traceback.print_exception(error)
+                raise self.error(f"{code} failed: {exception_text(error)}", file=file) from error
 
     def error(self, problem: str, *, file: str | None = None) -> PluginError:
         """Return an error that names this plugin."""

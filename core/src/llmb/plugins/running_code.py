@@ -17,7 +17,7 @@ PARSER_LIMIT_S = 10.0
 
 
 class RunningCode:
-    """A piece of plugin code, from `begin` to `end`. It is reported on standard error if it runs longer than `SLOW_S`.
+    """A piece of plugin code in a ``with`` block. It is reported on standard error if it runs longer than `SLOW_S`.
 
     The same code is reported once, and again only after a faster call: polls of a busy scheduler print no line each.
     One thread watches all code and ends when none runs, since a thread for each call would take longer than most hooks.
@@ -32,7 +32,7 @@ class RunningCode:
         self.plugin = plugin
         self.code = code
 
-    def begin(self) -> None:
+    def __enter__(self) -> None:
         """Redirect what this thread prints, and watch the code. `contextlib.redirect_stdout` is not for threads."""
         self._thread = threading.get_ident()
         self._due_s = time.monotonic() + SLOW_S
@@ -44,8 +44,8 @@ class RunningCode:
                 RunningCode._watcher = threading.Thread(target=_watch, daemon=True)
                 RunningCode._watcher.start()
 
-    def end(self) -> None:
-        """End what `begin` began in this thread."""
+    def __exit__(self, *_: object) -> None:
+        """Stop watching the code. Restore the output if no other code runs."""
         with self._lock:
             self._running.remove(self)
             if time.monotonic() < self._due_s:
