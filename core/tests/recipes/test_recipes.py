@@ -188,6 +188,7 @@ def test_what_recipes_share_comes_below_their_own() -> None:
     [
         ('shared = "nemo"', "moe.toml", "shared: invalid value \"nemo\"; expected a list of names of shared files"),
         ('shared = ["modle"]', "moe.toml", "shared[0]: invalid value \"modle\"; expected one of broken, model"),
+        ('shared = [["model"]]', "moe.toml", "shared[0]: invalid value [\"model\"]; expected one of broken, model"),
         ('shared = ["model", "broken"]', "shared/broken.toml", "invalid TOML"),
     ],
 )  # fmt: skip

@@ -144,7 +144,7 @@ def with_shared(
         raise RecipeError(Fault(message=invalid_value(names), file=file, key="shared", expected=expected))
     below: Mapping[str, Any] = FrozenMap()
     for index, name in enumerate(names):
-        if name not in shared:
+        if not isinstance(name, str) or name not in shared:
             expected = f"one of {', '.join(sorted(shared))}" if shared else "a file shared/NAME.toml beside it"
             message, nearest = invalid_value(name), nearest_name(str(name), shared)
             error = Fault(message=message, file=file, key=f"shared[{index}]", expected=expected, nearest=nearest)
