@@ -119,6 +119,12 @@ def test_an_error_that_all_runs_share_is_reported_once(spec: Any) -> None:
             "workload.gpus is both swept and set; remove one of them",
             None,
         ),
+        (
+            {"workload.gpus.x": [1]},
+            "sweep.workload.gpus.x",
+            "workload.gpus is not a table",
+            'a dotted key such as "parallelism.tp"',
+        ),
         ({"workload.steps": [0]}, "sweep.workload.steps[0]", "invalid value 0", "a positive integer"),
         ({"nothing.here": [0]}, "sweep.nothing.here", "unknown key", None),
         ({"target.none.here": [0, 1]}, "sweep.target.none.here", "unknown key", None),

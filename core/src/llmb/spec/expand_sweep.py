@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from llmb.spec.document import Document, flat, string_of, table_of
-from llmb.spec.keys import SWEPT_KEYS, nearest_key
+from llmb.spec.keys import SWEPT_KEYS, TABLES, nearest_key
 from llmb.values.error_text import format_value, invalid_value
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
@@ -108,6 +108,8 @@ def _sweep_error(key: str, values: Any, stated: set[str]) -> Fault | None:
         return Fault(message=invalid_value(values), key=written, expected="a list with at least one value")
     if key in stated:
         return Fault(message=f"{key} is both swept and set; remove one of them", key=written)
+    if value := next((each for each in stated - TABLES.keys() if key.startswith(f"{each}.")), None):
+        return Fault(message=f"{value} is not a table", key=written, expected='a dotted key such as "parallelism.tp"')
     return next(_duplicates(written, values), None)
 
 
