@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any
 
 import pytest
@@ -137,6 +138,13 @@ def test_an_invalid_sweep_is_an_error(
     error = spec.usual(sweep=sweep).errors()[key]
     assert error.message == message
     assert expected is None or error.expected == expected
+
+
+@pytest.mark.parametrize("tables", [{"workload": {"variant": [None]}}, {"sweep": {"workload.steps": [None, 5]}}])
+def test_none_in_a_list_of_a_program_is_an_error(spec: Any, tables: dict[str, Any]) -> None:
+    usual = tomllib.loads(spec.usual().file.read_text())
+    with pytest.raises(llmb.SpecError, match="None is listed; expected values that TOML has"):
+        llmb.load({name: {**usual.get(name, {}), **tables.get(name, {})} for name in {**usual, **tables}})
 
 
 def test_an_empty_list_in_the_workload_is_an_error(spec: Any) -> None:

@@ -59,7 +59,7 @@ def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
     base = {key: value for key, value in document.tables.items() if key not in ("sweep", "provenance")}
     stated = {key for key, _ in flat(base)}
     axes = [_axis(document, f"workload.{key}", value) for key, value in _lists(base)]
-    errors = [document.source_map.locate(error) for axis in axes for error in _duplicates(axis.key, axis.values)]
+    errors = [document.source_map.locate(error) for axis in axes for error in _list_errors(axis.key, axis.values)]
     for key, values in _sweep(document, errors):
         if error := _sweep_error(key, values, stated):
             errors.append(document.source_map.locate(error))
@@ -110,11 +110,13 @@ def _sweep_error(key: str, values: Any, stated: set[str]) -> Fault | None:
         return Fault(message=f"{key} is both swept and set; remove one of them", key=written)
     if value := next((each for each in stated - TABLES.keys() if key.startswith(f"{each}.")), None):
         return Fault(message=f"{value} is not a table", key=written, expected='a dotted key such as "parallelism.tp"')
-    return next(_duplicates(written, values), None)
+    return next(_list_errors(written, values), None)
 
 
-def _duplicates(key: str, values: list[Any]) -> Iterator[Fault]:
-    """Yield an error for each value that is listed twice: it would make the same run twice, under the same name."""
+def _list_errors(key: str, values: list[Any]) -> Iterator[Fault]:
+    """Yield an error for None, which no record can contain, and for each value that would make the same run twice."""
+    if None in values:
+        yield Fault(message="None is listed", key=key, expected="values that TOML has")
     counts = Counter(map(repr, values))  # by repr, because 1 is not true, and tables have no hash
     for value in {repr(value): value for value in values}.values():
         if counts[repr(value)] > 1:
