@@ -35,6 +35,13 @@ def test_a_rule_without_an_integer_result_is_rejected(rule: str, gpus: int, valu
         scaled(rule, gpus)
 
 
+@pytest.mark.parametrize("rule", ["2147483648", "gpus * 999999999", f"{'9' * 400} / 7"])
+def test_a_result_that_no_framework_can_store_is_rejected(rule: str) -> None:
+    with pytest.raises(ValueError, match=r"^too large$"):
+        scaled(rule, 8)
+    assert not is_rule(2**31)
+
+
 def test_a_division_by_zero_is_rejected() -> None:
     with pytest.raises(ValueError, match="a division by 0"):
         scaled("gpus / 0", 8)

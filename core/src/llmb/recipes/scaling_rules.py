@@ -4,7 +4,7 @@ import functools
 import re
 from typing import Annotated
 
-from llmb.values.scalars import accepting
+from llmb.values.scalars import LARGEST, accepting
 
 _TERM = r"\d+|gpus_per_node|gpus|nodes"
 _RULE = re.compile(rf" *(?:{_TERM}) *(?:[*/] *(?:{_TERM}) *)*")
@@ -15,7 +15,7 @@ def is_rule(rule: object) -> bool:
     """Check whether `scaled` can evaluate a rule: a positive integer, or products and quotients."""
     if isinstance(rule, str):
         return _RULE.fullmatch(rule) is not None
-    return isinstance(rule, int) and not isinstance(rule, bool) and rule >= 1
+    return isinstance(rule, int) and not isinstance(rule, bool) and 1 <= rule <= LARGEST
 
 
 Rule = Annotated[
@@ -70,6 +70,8 @@ def scaled(rule: int | str, gpus: int, gpus_per_node: int = 8) -> int:
             numerator *= factor
         else:
             denominator *= factor
+    if numerator > LARGEST * denominator:
+        raise ValueError("too large")
     if numerator % denominator or not numerator:
         raise ValueError(f"{numerator / denominator:g}")
     return numerator // denominator
