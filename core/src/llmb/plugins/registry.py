@@ -38,7 +38,7 @@ class PluginInfo:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plugin as ``llmb plugins --json`` prints it."""
-        return {**attrs.asdict(self), "hooks": list(self.hooks)}
+        return attrs.asdict(self)
 
 
 def list_plugins() -> list[PluginInfo]:

@@ -14,7 +14,7 @@ from llmb.values.error_text import counted, format_choices, nearest_name
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import Parallelism
-from llmb.values.recipe import Point, Recipe, ScalingRule
+from llmb.values.recipe import Point, Recipe
 from llmb.values.with_changes import with_changes
 
 SET_BATCH = ", or set parallelism.global_batch_size"
@@ -114,13 +114,13 @@ def choose_point(
     """
     gpus = spec.workload.gpus
     if recipe.rule:
-        return _apply_rule(points[0], recipe.rule, gpus, gpus_per_node, errors, spec.parallelism)
+        return _apply_rule(points[0], gpus, gpus_per_node, errors, spec.parallelism)
     exact = next((point for point in points if point.gpus == gpus), None)
     if exact and (exact.rule is None or gpus_per_node == usual_gpus_per_node(exact.gpu_type, gpus)):
         return exact
     for point in points:
         if point.rule and holds(point.rule.condition, gpus, gpus_per_node):
-            return _apply_rule(point, point.rule, gpus, gpus_per_node, errors, spec.parallelism)
+            return _apply_rule(point, gpus, gpus_per_node, errors, spec.parallelism)
     if exact:
         return exact
     usable = [each for each in points if each.model == recipe.published_model(each) or "layers" in spec.model]
@@ -132,20 +132,16 @@ def choose_point(
 
 
 def _apply_rule(
-    point: Point,
-    rule: ScalingRule,
-    gpus: int,
-    gpus_per_node: int,
-    errors: list[Fault],
-    stated: Mapping[str, Any] = FrozenMap(),
+    point: Point, gpus: int, gpus_per_node: int, errors: list[Fault], stated: Mapping[str, Any] = FrozenMap()
 ) -> Point | None:
-    """Return the configuration that a publisher's rule computes; None, with the errors, for a fraction.
+    """Return the configuration that the rule of a point computes; None, with the errors, for a fraction.
 
     Degrees in ``stated``, the spec's [parallelism], are not computed.
     """
     degrees = dict[str, Any]()
     wrong: list[Fault] = []
-    for name, text in rule.degrees.items():
+    assert point.rule
+    for name, text in point.rule.degrees.items():
         try:
             degrees[name] = stated.get(name) or scaled(text, gpus, gpus_per_node)
         except ValueError as error:
@@ -185,7 +181,7 @@ def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, varian
     if recipe.rule and points:
         gpus_per_node = usual_gpus_per_node(gpu_type, gpus)
         stated = recipe.find(gpu_type, dtype, gpus, variant=variant)
-        exact = stated or _apply_rule(points[0], recipe.rule, gpus, gpus_per_node, errors)
+        exact = stated or _apply_rule(points[0], gpus, gpus_per_node, errors)
     if exact:
         return exact
     raise RecipeError(*map(for_arguments, errors or [_gpus_error(recipe, points, gpus)]))

@@ -219,11 +219,16 @@ def _decode_plugin_tables(
     target_table: TargetTable | None,
     gpu_type: str | None,
 ) -> tuple[Any, Target[Any] | None, list[Fault]]:
-    """Return the options of the framework, the target, and all errors. A part is None if it cannot be decoded."""
+    """Return the options of the framework, the target, and all errors. A part is None if its table is invalid."""
     errors: list[Fault] = []
     options = _options(framework, framework_table, "framework", errors)
     target_options = _options(scheduler, scheduler_table, "target", errors)
-    target = _target(scheduler, target_options, target_table, gpu_type, errors)
+    target = None
+    if target_table and scheduler is not None and target_options is not None:
+        with collect_errors(errors):
+            target = assemble_target(target_table, scheduler, target_options, (gpu_type,) if gpu_type else ())
+    elif target_table:
+        errors += check_place(target_table)
     return options, target, errors
 
 
@@ -233,24 +238,6 @@ def _options(
     """Return the plugin's options; None if the plugin is unknown or its table is invalid. A missing table is empty."""
     table = {} if table is None else table
     return decode_options(plugin, table, key, errors) if plugin is not None and isinstance(table, dict) else None
-
-
-def _target(
-    scheduler: SchedulerHooks[Any] | None,
-    options: Any,
-    table: TargetTable | None,
-    gpu_type: str | None,
-    errors: list[Fault],
-) -> Target[Any] | None:
-    """Return the target of the run; None, with the errors, if its place or its options are invalid."""
-    if table is None:
-        return None
-    if scheduler is None or options is None:
-        errors += check_place(table)
-        return None
-    with collect_errors(errors):
-        return assemble_target(table, scheduler, options, (gpu_type,) if gpu_type else ())
-    return None
 
 
 def _assemble(

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from typing import Any
 
 from llmb.values.recipe import Baseline, Point, Recipe
+from llmb.values.run import Run
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LINK = re.compile(r"://|\bdoi:|\barXiv:", re.IGNORECASE)
@@ -25,8 +27,9 @@ def inconsistent_baselines(recipe: Recipe) -> Iterator[str]:
                 continue
             tokens = baseline.tokens_per_s * baseline.step_time_s
             if abs(tokens / batch - 1) > _tolerance(baseline, point.gpus):
+                place = describe_point(recipe.address, point)
                 yield (
-                    f"{describe_point(recipe, point)}: {baseline.tokens_per_s:g} tokens/s x {baseline.step_time_s:g} s "
+                    f"{place}: {baseline.tokens_per_s:g} tokens/s x {baseline.step_time_s:g} s "
                     f"are {tokens:.0f} tokens, but a step has {batch}; check the numbers and global_batch_size, "
                     "or explain the difference in notes"
                 )
@@ -37,10 +40,10 @@ def baselines_of(point: Point) -> tuple[Baseline, ...]:
     return (*([point.baseline] if point.baseline else []), *point.other_baselines)
 
 
-def describe_point(recipe: Recipe, point: Point) -> str:
-    """Return a published configuration for messages."""
+def describe_point(address: str, point: Point | Run[Any]) -> str:
+    """Return a configuration of a recipe for messages."""
     variant = f" {point.variant}" if point.variant else ""
-    return f"{recipe.address} ({point.gpu_type} {point.dtype}{variant}, {point.gpus} GPUs)"
+    return f"{address} ({point.gpu_type} {point.dtype}{variant}, {point.gpus} GPUs)"
 
 
 def names_document(source: str) -> bool:

@@ -161,7 +161,7 @@ def check_mfus(registry: PluginRegistry, recipes: Iterable[Recipe]) -> None:
             mfu = measure_point(recipe, point, registry, baseline.step_time_s).mfu_computed if baseline else None
             if mfu is not None and not 0 < mfu <= 1:
                 fail(
-                    f"{describe_point(recipe, point)}: MFU of {mfu:.2f} is impossible; "
+                    f"{describe_point(recipe.address, point)}: MFU of {mfu:.2f} is impossible; "
                     "check the model, the global batch and the formula"
                 )
 

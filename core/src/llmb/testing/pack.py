@@ -157,7 +157,7 @@ class RecipePackContract(Contract):
             yield recipe.address, recipe.source
             for point in recipe.points:
                 for baseline in baselines_of(point):
-                    yield f"the baseline of {describe_point(recipe, point)}", baseline.source
+                    yield f"the baseline of {describe_point(recipe.address, point)}", baseline.source
 
 
 def _without_files(name: str) -> PluginEntry:

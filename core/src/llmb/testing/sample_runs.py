@@ -13,6 +13,7 @@ from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
 from llmb.testing.any_scheduler import ContractRegistry, target_table
+from llmb.testing.baseline_checks import describe_point
 from llmb.values.environment import Environment
 from llmb.values.errors import Fault, LlmbError, SpecError
 from llmb.values.job import Dataset, Job
@@ -116,5 +117,4 @@ def build_or_none(registry: PluginRegistry, run: Run[Any]) -> Built | None:
 
 def describe(run: Run[Any]) -> str:
     """Return the configuration of a run for messages."""
-    variant = f" {run.variant}" if run.variant else ""
-    return f"{run.recipe} ({run.gpu_type} {run.dtype}{variant}, {run.gpus} GPUs)"
+    return describe_point(run.recipe, run)
