@@ -92,7 +92,7 @@ def test_a_report_needs_an_output_and_a_run(llmb: Llmb) -> None:
 
 def test_html_names_the_package_if_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = PluginRegistry()
-    monkeypatch.setattr(registry, "_extensions", [])
+    monkeypatch.setattr(registry, "installed", [])
     with pytest.raises(PluginError, match=r"HTML reports need the package llmb-report: `pip install llmb-report`$"):
         registry.report_renderer(".html")
 

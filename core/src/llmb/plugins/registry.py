@@ -195,10 +195,6 @@ class PluginRegistry:
             error=error,
         )
 
-    def _names(self, kind: str) -> list[str]:
-        """Return the name of each installed plugin of a kind once."""
-        return list(dict.fromkeys(entry.name for entry in self.installed if entry.kind == kind))
-
     def _load_named(self, kind: str, name: str) -> Plugin:
         """Choose and load a plugin. A sweep names the same few plugins thousands of times."""
         if (kind, name) not in self._named:
@@ -217,15 +213,13 @@ class PluginRegistry:
             raise PluginError(*plugin.faults) from plugin.__cause__
         return plugin
 
-    def _call_all(
-        self, kind: str, hook: Callable[[Plugin], Iterable[T]], names: Sequence[str] | None = None
-    ) -> list[T]:
+    def _call_all(self, kind: str, hook: Callable[[Plugin], Iterable[T]], *, names: Sequence[str] = ()) -> list[T]:
         """Return what a hook returns for all plugins of a kind, or for those of these names.
 
         A plugin that cannot be loaded or whose hook fails is left out with a PluginWarning.
         """
         results: list[T] = []
-        for name in self._names(kind) if names is None else names:
+        for name in names or dict.fromkeys(entry.name for entry in self.installed if entry.kind == kind):
             try:
                 results += hook(self._load_named(kind, name))
             except LlmbError as error:

@@ -136,9 +136,15 @@ def decode_target(table: Any, errors: list[Fault]) -> tuple[TargetTable | None, 
 
 
 def decode_options(
-    plugin: FrameworkHooks[Any] | SchedulerHooks[Any], table: Mapping[str, Any], key: str, errors: list[Fault]
+    plugin: FrameworkHooks[Any] | SchedulerHooks[Any] | None, table: Any, key: str, errors: list[Fault]
 ) -> Any:
-    """Return the plugin's own keys of [framework] or [target] as its class, or None if there are errors."""
+    """Return the plugin's own keys of [framework] or [target] as its class, or None if there are errors.
+
+    A missing table is empty. An unknown plugin and a value that is no table are reported elsewhere.
+    """
+    table = {} if table is None else table
+    if plugin is None or not isinstance(table, dict):
+        return None
     core_keys = TARGET_KEYS if key == "target" else ()
     own = {name: value for name, value in table.items() if name not in core_keys}
     with decoding(plugin, "options"):

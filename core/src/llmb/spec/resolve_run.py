@@ -221,8 +221,8 @@ def _decode_plugin_tables(
 ) -> tuple[Any, Target[Any] | None, list[Fault]]:
     """Return the options of the framework, the target, and all errors. A part is None if its table is invalid."""
     errors: list[Fault] = []
-    options = _options(framework, framework_table, "framework", errors)
-    target_options = _options(scheduler, scheduler_table, "target", errors)
+    options = decode_options(framework, framework_table, "framework", errors)
+    target_options = decode_options(scheduler, scheduler_table, "target", errors)
     target = None
     if target_table and scheduler is not None and target_options is not None:
         with collect_errors(errors):
@@ -230,14 +230,6 @@ def _decode_plugin_tables(
     elif target_table:
         errors += check_place(target_table)
     return options, target, errors
-
-
-def _options(
-    plugin: FrameworkHooks[Any] | SchedulerHooks[Any] | None, table: Any, key: str, errors: list[Fault]
-) -> Any:
-    """Return the plugin's options; None if the plugin is unknown or its table is invalid. A missing table is empty."""
-    table = {} if table is None else table
-    return decode_options(plugin, table, key, errors) if plugin is not None and isinstance(table, dict) else None
 
 
 def _assemble(

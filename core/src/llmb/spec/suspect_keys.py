@@ -15,9 +15,8 @@ def keys_of(errors: Iterable[Fault]) -> frozenset[str]:
     return frozenset(error.key for error in errors if error.key)
 
 
-def suspect_keys(errors: Iterable[Fault], tables: Mapping[str, Any]) -> frozenset[str]:
+def suspect_keys(errors: Collection[Fault], tables: Mapping[str, Any]) -> frozenset[str]:
     """Return the keys that have an error, and for each unknown key the key that was probably meant."""
-    errors = tuple(errors)
     meant = (_meant(error) for error in errors if error.message == UNKNOWN_KEY and error.key and error.nearest)
     return keys_of(errors) | {key for key in meant if not _contains(tables, key.split("."))}
 
