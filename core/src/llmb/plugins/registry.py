@@ -163,15 +163,13 @@ class PluginRegistry:
     def report_renderer(self, suffix: str) -> ReportRenderer:
         """Return the renderer of reports in files with this suffix. Raise PluginError unless exactly one exists."""
         offered = self._call_all("extension", lambda plugin: [(plugin, *each) for each in plugin.report().items()])
-        found: list[tuple[Plugin, ReportRenderer]] = [
-            (each, render) for each, known, render in offered if known == suffix
-        ]
+        found = [(plugin, render) for plugin, known, render in offered if known == suffix]
         if len(found) > 1:
-            providers = " and ".join(extension.entry.provider for extension, _ in found)
+            providers = " and ".join(plugin.entry.provider for plugin, _ in found)
             raise PluginError(f"{suffix} reports are provided by {providers}; uninstall all except one")
         if not found:
             raise PluginError(_missing_renderer(suffix, sorted({known for _, known, _ in offered})))
-        return found[0][1]
+        return cast("ReportRenderer", found[0][1])
 
     def message_parsers(self) -> list[LogParser]:
         """Return a new parser of each installed scheduler's own messages, for logs without a record."""

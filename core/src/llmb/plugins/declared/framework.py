@@ -35,8 +35,7 @@ class Declared(FrameworkHooks[Any]):
         self.options = options_class(file.options)
         self.window = file.log.window
         self.model_keys = (*(field.name for field in attrs.fields(Model)), "pipeline_layout")  # see `find_unused`
-        files = file.log.files
-        self.log_files = LogFiles(directory=files.directory, training=files.training, other=files.other)
+        self.log_files = LogFiles(**attrs.asdict(file.log.files))
 
     @hookimpl
     def prepare_env(self, run: Run[Any]) -> Environment:
