@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -96,6 +97,30 @@ def test_missing_names_are_reported_with_the_command_that_lists_them(spec: Any) 
             for key in ("gpu_type", "dtype", "gpus")
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (USUAL.replace("gpus =", "gpu ="), "workload.gpu: unknown key; expected one of {} (did you mean 'gpus'?)"),
+        (
+            USUAL.replace("recipe", "receipe"),
+            "workload.receipe: unknown key; expected one of {} (did you mean 'recipe'?)",
+        ),
+        (
+            USUAL.replace("scheduler", "schedular"),
+            "target.schedular: unknown key; expected one of {} (did you mean 'scheduler'?)",
+        ),
+        (WORKLOAD + '[target]\naccount = "me"\n', f"target.scheduler: required key is missing; {INSTALLED}"),
+        (
+            USUAL.replace('dtype = "fp32"\n', ""),
+            "workload.dtype: required key is missing; expected one that `llmb recipes ADDRESS` lists",
+        ),
+    ],
+)
+def test_a_misspelt_key_is_one_error(spec: Any, text: str, line: str) -> None:
+    [found] = lines(spec, text)
+    assert re.fullmatch(re.escape(line).replace(re.escape("{}"), r"[\w, ]+"), found)
 
 
 def test_an_invalid_dtype_is_reported_with_an_unknown_gpu_type(spec: Any) -> None:

@@ -1,6 +1,6 @@
 """Decode the tables of one run's spec into typed values, and collect the errors of all tables."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -21,7 +21,7 @@ from llmb.spec.keys import (
 )
 from llmb.spec.latest_result import LatestResult
 from llmb.spec.suspect_keys import keys_of
-from llmb.values.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, unknown_key
+from llmb.values.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, nearest_name, unknown_key
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Profile, Sampling
@@ -167,7 +167,8 @@ def add_hints(errors: Iterable[Fault], tables: Mapping[str, Any], schedulers: Se
     expected = dict(_EXPECTED_IF_MISSING)
     if schedulers:
         expected["target.scheduler"] = f"one of {', '.join(schedulers)}"
-    return [_add_sweep_hint(_add_choices(error, expected), tables) for error in _hide_secrets(list(errors))]
+    named = _name_misspelt_keys(_hide_secrets(list(errors)), tables)
+    return [_add_sweep_hint(_add_choices(error, expected), tables) for error in named]
 
 
 def _missing_table(name: str) -> Fault:
@@ -196,6 +197,26 @@ def _with_known_keys(error: Fault, table: str, known: Sequence[str]) -> Fault:
     above, _, name = (error.key or "").rpartition(".")
     is_unknown_here = error.message == UNKNOWN_KEY and above == table
     return unknown_key(f"{table}.{name}", name, known) if is_unknown_here else error
+
+
+def _name_misspelt_keys(errors: Sequence[Fault], tables: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield the errors, with a misspelt key instead of the required key that is missing because of it."""
+    unknown = {error.key: error for error in errors if error.key and error.message == UNKNOWN_KEY}
+    target = tables.get("target")
+    if isinstance(target, Mapping) and "scheduler" not in target:  # whose plugin would know the other keys
+        options = (name for name in target if name not in TARGET_KEYS)
+        unknown |= {f"target.{name}": unknown_key(f"target.{name}", name, TARGET_KEYS) for name in options}
+    for error in errors:
+        if error.message != REQUIRED_KEY:
+            yield error
+            continue
+        table, _, missing = (error.key or "").partition(".")
+        names = (key.removeprefix(f"{table}.") for key in unknown if key.startswith(f"{table}."))
+        misspelt = next((name for name in names if nearest_name(name, [missing])), None)
+        if misspelt is None:
+            yield error
+        elif (other := unknown[f"{table}.{misspelt}"]) not in errors:
+            yield other
 
 
 def _add_choices(error: Fault, expected: Mapping[str, str]) -> Fault:
