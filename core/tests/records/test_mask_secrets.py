@@ -46,6 +46,7 @@ TOKENS = (
     "hf_jwt_" + "eyJhbGci-_" * 5,
     "nvapi-" + "A1_-" * 16,
     "ghp_" + "1" * 36,
+    "dckr_pat_" + "a-B_1" * 5 + "xy",
     "ghs_" + "1_eyJ-" * 9,
     "github_pat_" + "11A" * 7 + "_" + "b" * 59,
     "glpat-" + "k" * 20,

@@ -197,6 +197,9 @@ def test_an_ended_record_that_was_changed_is_read_again_if_it_is_shown(records: 
         (["since=1m"], []),
         (["image=*", "target="], ["run2", "run1", "run0"]),
         (["verdict=pass"], []),
+        (["verdict!=pass", "state!=completed,failed"], ["run2", "run1", "run0"]),  # they have no verdict
+        (["state!=planned"], []),
+        (["gpus!=16..512", "recipe!=other/*"], ["run2", "run1", "run0"]),
         (["recipe=\udcff"], []),  # a byte that is not UTF-8
     ],
 )

@@ -23,6 +23,8 @@ SECRETS = [
     "ACCESSKEY",
     "SSH_KEY",
     "GH_PAT",
+    "SLACK_WEBHOOK",
+    "HOOK_WEBHOOK_URL",
     "PAT",
     "KEY",
 ]

@@ -23,6 +23,7 @@ _REST = rb"%s{16,%d}" % (_WORD, LONGEST_TOKEN)
 _SHAPES = {
     **dict.fromkeys((b"hf_oauth_", b"hf_jwt_"), _REST),  # Hugging Face
     **dict.fromkeys((b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"), _REST),
+    **dict.fromkeys((b"dckr_pat_", b"dckr_oat_"), _REST),  # of a registry of images: of a user, of an organization
     **dict.fromkeys((b"nvapi-", b"glpat-", b"xoxb-", b"xoxp-"), _REST),
     **dict.fromkeys((b"sk-proj-", b"sk-ant-", b"sk-svcacct-"), _REST),  # OpenAI, Anthropic
 }

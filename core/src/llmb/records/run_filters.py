@@ -39,7 +39,7 @@ class Condition:
 
 
 def parse_filters(filters: Sequence[str]) -> list[Condition]:
-    """Return the conditions of ``key=value`` texts, each alone or several in braces. Raise SpecError."""
+    """Return the conditions of ``key=value`` and ``key!=value`` texts, alone or in braces. Raise SpecError."""
     return [_parse_filter(each) for text in filters for each in split_filters(text)]
 
 
@@ -66,6 +66,14 @@ def check_sort_key(key: str) -> None:
 
 
 def _parse_filter(text: str) -> Condition:
+    key, differs, value = text.partition("!=")
+    if not differs or key not in FILTER_KEYS or key in ("since", "until"):
+        return _parse_equality(text)
+    excluded = _parse_equality(f"{key}={value}")
+    return Condition(f"not coalesce({excluded.sql}, 0)", excluded.values)  # also true of a run without a value
+
+
+def _parse_equality(text: str) -> Condition:
     key, equals, value = text.partition("=")
     if key not in FILTER_KEYS or not equals:
         keys = ", ".join(FILTER_KEYS)
