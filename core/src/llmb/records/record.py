@@ -44,6 +44,7 @@ class RunRecord:
         self._spec = spec
         self._lock: int | None = None
         self._events_read = 0  # bytes
+        self._first_events: list[Event] = []  # of a record that this process created, until `new_events` returns them
 
     @property
     def run_id(self) -> str:
@@ -59,8 +60,10 @@ class RunRecord:
         """Create the record. It exists from the moment at which run.toml has its name. Raise RecordError."""
         with _report_write_errors(self.directory, remedy):
             self.directory.mkdir(parents=True, exist_ok=True)
-            lines = [encode_event(event) for event in (stamp(Planned(run_id=self.run_id)), *more_events)]
-            _write_synced(self.directory / "events.jsonl", "".join(f"{line}\n" for line in lines).encode())
+            events = [stamp(Planned(run_id=self.run_id)), *more_events]
+            lines = "".join(f"{encode_event(event)}\n" for event in events).encode()
+            _write_synced(self.directory / "events.jsonl", lines)
+            self._first_events, self._events_read = events, len(lines)
             _write_synced(self.directory / "job.sh", job.encode())
             for name, text in self.files.items():
                 (self.directory / name).parent.mkdir(parents=True, exist_ok=True)
@@ -123,13 +126,14 @@ class RunRecord:
         return self._decode_events(0)[0]
 
     def new_events(self) -> list[Event]:
-        """Return the events that other processes recorded since the last call. Raise RecordError.
+        """Return the first events of a new record, and those that other processes recorded since the last call.
 
-        A torn last line is left for the next call.
+        A torn last line is left for the next call. Raise RecordError.
         """
-        if _size(self.directory / "events.jsonl") == self._events_read:
-            return []
-        events, self._events_read = self._decode_events(self._events_read)
+        events, self._first_events = self._first_events, []
+        if _size(self.directory / "events.jsonl") > self._events_read:
+            others, self._events_read = self._decode_events(self._events_read)
+            events += others
         return events
 
     def _decode_events(self, offset: int) -> tuple[list[Event], int]:

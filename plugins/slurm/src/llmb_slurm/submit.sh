@@ -146,7 +146,7 @@ submit() {
     fi
   fi
   if [ -z "$job" ]; then
-    if ! error=$(sbatch --parsable job.sh 2>&1 >job_id); then
+    if ! error=$(exec sbatch --parsable job.sh 2>&1 >job_id); then # without exec, bash starts two processes
       rejected "$1" "$error"
       return
     fi
