@@ -36,11 +36,13 @@ class Scaling:
 
 
 def find_scalings(sets: Sequence[ReportedSet]) -> list[Scaling]:
-    """Return the configurations that were measured at two or more sizes."""
+    """Return the configurations that were measured at two or more sizes, each with the same model at all of them."""
+    families = text.families(sets)
     groups: dict[tuple[str, ...], dict[int, list[ReportedSet]]] = {}
-    for family, each in zip(text.families(sets), sets, strict=True):
+    for family, each in zip(families, sets, strict=True):
         if each.gpus is not None and each.step_time_s is not None:
-            changes = (f"{key}={value}" for key, value in each.changes.items())
+            relatives = [other for name, other in zip(families, sets, strict=True) if name == family]
+            changes = (f"{key}={value}" for key, value in {**each.changes, **_own_model(each, relatives)}.items())
             key = (family, *filter(None, (each.variant, *changes)))
             groups.setdefault(key, {}).setdefault(each.gpus, []).append(each)
     return [
@@ -52,9 +54,21 @@ def find_scalings(sets: Sequence[ReportedSet]) -> list[Scaling]:
     ]
 
 
+def _own_model(each: ReportedSet, relatives: Sequence[ReportedSet]) -> dict[str, str]:
+    """Return the sizes of the model of a set that differ among its relatives, as those of a proxy do."""
+    models = [_model(other) for other in relatives]
+    return {key: value for key, value in _model(each).items() if any(model.get(key) != value for model in models)}
+
+
+def _model(each: ReportedSet) -> dict[str, str]:
+    return {key: value for key, value in each.runs[0].settings.items() if key.startswith("model.")}
+
+
 def _size(gpus: int, sets: Sequence[ReportedSet]) -> Size:
-    kept = [run for each in sets for run in each.runs if run.run_id not in each.left_out]
-    metrics = [found for run in kept if (found := run.result.get("metrics"))]
+    """Return the speed at one number of GPUs. Partial metrics of incomplete runs do not count."""
+    kept = [run.result for each in sets for run in each.runs if run.run_id not in each.left_out]
+    complete = [result for result in kept if result.get("window_complete") is not False]
+    metrics = [found for result in complete if (found := result.get("metrics"))]
     baselines = [found for each in metrics if (found := each.get("baseline"))]
     tokens_per_s = _mean([each.get("tokens_per_s") for each in baselines])
     return Size(
