@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from parts.browser import system_browser
 from parts.deadline import DEADLINE_S
+from parts.recorded_runs import record_runs
+
+from .conftest import Render, step_times
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("report")]
 
@@ -91,6 +94,21 @@ def test_a_screen_shows_everything_with_enough_contrast(browser: Any, file: Path
     smallest = min(page.evaluate(CONTRASTS), key=lambda each: each[2])
     assert smallest[2] >= 4.5, smallest
     assert (messages, requests) == ([], [file.as_uri()])
+    page.close()
+
+
+def test_names_of_any_length_fit_on_the_screen(browser: Any, render: Render, tmp_path: Path) -> None:
+    variable = {"sweep": {"env.A_VARIABLE": "x" * 80}}
+    file = tmp_path / "report.html"
+    text = render(*record_runs([step_times(1.0)], provenance=variable))
+    file.write_text(text.replace("<span>llama2-70b</span>", f"<span>{'llama2' * 12}</span>"))
+    page = browser.new_page()
+    page.set_default_timeout(DEADLINE_S * 1000)
+    page.goto(file.as_uri())
+    for width in (400, 800, 1000):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function("width => innerWidth === width", arg=width)
+        assert page.evaluate(WIDER) == [], width
     page.close()
 
 

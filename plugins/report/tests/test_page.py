@@ -6,12 +6,14 @@ import re
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 from parts.command_line import Llmb, command_line
 from parts.recorded_runs import PUBLISHED_S, record_runs
 
-from llmb import Failure
+from llmb import Failure, ReportedRun, ReportedSet
+from llmb_report.scaling_plots import find_scalings
 
 from .conftest import Render, step_times
 
@@ -138,6 +140,50 @@ def test_a_run_without_steps_or_verdict_still_has_a_report(render: Render) -> No
     page = render(*record_runs([[]], state="lost"))
     assert "not completed" in page
     assert "<svg" not in page
+
+
+def test_a_run_that_has_not_ended_did_not_complete(render: Render) -> None:
+    assert "Every run completed." in render(*record_runs([step_times(1.0)]))
+    page = render(*record_runs([step_times(1.0)], state="running"))
+    assert "Every run completed." not in page
+    assert "No run failed; 1 run not ended." in page
+
+
+def test_the_axis_of_a_single_step_has_no_fractions(render: Render) -> None:
+    [figure] = re.findall(r'<figure id="steps-1">.*?</figure>', render(*record_runs([[PUBLISHED_S]])), re.DOTALL)
+    labels = re.findall(r">([\d.]+)</text>", figure)
+    assert "1" in labels
+    assert "0.8" not in labels
+
+
+def test_scaling_compares_only_runs_of_the_same_model(render: Render) -> None:
+    """The published configurations below 576 GPUs are proxies, each with another number of layers."""
+    published_s = {32: 8.85, 96: 8.75, 576: 17.20, 1152: 17.52}
+    recipe: dict[str, Any] = {"recipe": "nemo_launcher/llama3.1-405b"}
+    runs = [record_runs([[time_s] * 20], workload=recipe | {"gpus": gpus})[0] for gpus, time_s in published_s.items()]
+    page = render(*runs)
+    [figure] = re.findall(r'<figure id="scaling-efficiency-\d+">.*?</figure>', page, re.DOTALL)
+    assert "Efficiency, model.layers=126" in figure
+    assert re.findall(r"<tr><td>(\d+)</td><td>([\d.]+)</td>", figure) == [("576", "100.0"), ("1152", "98.17")]
+    assert "Weak scaling" not in render(*runs[:2])
+
+
+def test_partial_metrics_do_not_count_in_the_efficiency() -> None:
+    def run(run_id: str, rate: float, *, complete: bool) -> ReportedRun:
+        result = {"run_id": run_id, "window_complete": complete, "metrics": {"tokens_per_s_per_gpu": rate}}
+        return ReportedRun(result=result)
+
+    def reported(gpus: int, *runs: ReportedRun) -> ReportedSet:
+        fields: dict[str, Any] = dict.fromkeys(("published_step_time_s", "step_time_ratio", "interval", "tolerance"))
+        fields |= {"recipe": "a/b", "gpu_type": "h100", "dtype": "bf16", "variant": None, "verdict": None, "reason": ""}
+        return ReportedSet(**fields, gpus=gpus, runs=runs, left_out=(), step_time_s=7.0)
+
+    sets = [
+        reported(8, run("a", 100, complete=True), run("b", 10, complete=False)),
+        reported(16, run("c", 90, complete=True)),
+    ]
+    [scaling] = find_scalings(sets)
+    assert [size.tokens_per_s_per_gpu for size in scaling.sizes] == [100, 90]
 
 
 def test_the_settings_that_differ_come_first(page: str) -> None:

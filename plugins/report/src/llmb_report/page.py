@@ -10,7 +10,7 @@ import attrs
 import jinja2
 from markupsafe import Markup
 
-from llmb import Report, ReportedRun, ReportedSet, ReportedSetting, resource_text
+from llmb import END_STATES, Report, ReportedRun, ReportedSet, ReportedSetting, resource_text
 from llmb_report import text
 from llmb_report.plot import Table
 from llmb_report.row_plots import SPEEDS, ratio_plot, speed_plot
@@ -51,6 +51,7 @@ def render_page(report: Report) -> str:
         counts=_counts(report),
         facts=_facts(report, names),
         failures=[*_failures(report.runs)],
+        without_failure=_without_failure(report.runs),
         differences=_differences(report.settings),
         common=_common(report.settings),
         **plots,
@@ -136,6 +137,12 @@ def _failures(runs: Sequence[ReportedRun]) -> Iterator[Failed]:
             place=", ".join(places),
             remedy=str(failure.get("remedy") or ""),
         )
+
+
+def _without_failure(runs: Sequence[ReportedRun]) -> str:
+    """Return the text for runs of which none failed: runs that have not ended did not complete either."""
+    unfinished = sum(run.result.get("state") not in END_STATES for run in runs)
+    return f"No run failed; {text.counted(unfinished, 'run')} not ended." if unfinished else "Every run completed."
 
 
 def _differences(settings: Sequence[ReportedSetting]) -> Table | None:

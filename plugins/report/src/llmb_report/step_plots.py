@@ -97,7 +97,7 @@ def step_plot(name: str, title: str, sets: Sequence[ReportedSet]) -> Plot | None
     above = _draw_edge(axes, found, high)
     axes.set_xlabel("step")
     axes.set_ylabel("step time (s)")
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.grid(axis="y")
     description = _describe(found, published_s, above)
