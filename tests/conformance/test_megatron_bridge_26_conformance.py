@@ -176,7 +176,7 @@ def test_every_published_point_resolves_as_published(name: str) -> None:
         assert flops == pytest.approx(row["flops_per_sequence"], rel=1e-4), plan.run.name
 
     of_group = OF_LORA if name in FORMULAS else {}
-    reasons = {**REASONS, "argument.logger.save_config_filepath": PATH, **of_group}
+    reasons = {**REASONS, "argument.--save_config_filepath": PATH, **of_group}
     assert len(found) == sum(len(row["gpus"]) for row in GROUPS[name]["points"])
     assert unexplained(found, reasons) == {}
     assert outdated(found, reasons) == set()

@@ -71,7 +71,7 @@ def test_a_configuration_that_is_not_listed_resolves_as_the_scripts_resolve_it(r
         }
     assert len(found) == len(row["gpus"])
     of_task = OF_LORA if row["arguments"].get("--task") == "lora" else {}
-    assert unexplained(found, {**REASONS, "argument.logger.save_config_filepath": PATH, **of_task}) == {}
+    assert unexplained(found, {**REASONS, "argument.--save_config_filepath": PATH, **of_task}) == {}
 
 
 def test_every_configuration_is_checked() -> None:

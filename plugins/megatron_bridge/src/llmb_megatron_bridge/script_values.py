@@ -17,7 +17,10 @@ SIZES = (
 PERFORMANCE = ("cuda_graph_impl", "cuda_graph_scope", "recompute_modules", "dispatcher")
 """Settings of a point that an option of [framework] with the same name replaces."""
 
-JOB = ("gpu_type", "gpus", "gpus_per_node", "steps", "compute_dtype", "fp8_recipe", "config_file")
+JOB = (
+    *("gpu_type", "gpus", "gpus_per_node", "steps", "compute_dtype", "fp8_recipe", "config_file"),
+    "resolved_config",
+)
 """Values that the script always needs. From these, the scripts since 26.x compute the other values by themselves."""
 
 
@@ -31,6 +34,7 @@ def script_values(run: Run[Any]) -> dict[str, Any]:
         "compute_dtype": run.settings.get("compute_dtype"),
         "fp8_recipe": run.settings.get("fp8_recipe"),
         "config_file": f"{run.paths.run}/{run.settings.get('config_file')}",
+        "resolved_config": f"{run.paths.run}/ConfigContainer.yaml",
         "fsdp": "true" if run.parallelism.fsdp > 1 and not run.settings.get("fsdp") else None,
         "a2a_overlap": bool(run.settings.get("a2a_overlap")),
         **{name: getattr(run.parallelism, name) for name in PARALLELISM},
