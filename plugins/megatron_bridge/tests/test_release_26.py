@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -70,6 +71,63 @@ def test_the_overlap_of_communication_between_experts_needs_several_connections(
 def test_a_rule_may_depend_on_the_number_of_gpus(load_run: LoadRun, gpus: int, value: str | None) -> None:
     job = job_of(load_run("llama3.1-70b@26.06", "b300", "nvfp4", gpus))
     assert job.env.get("NCCL_IB_QPS_PER_CONNECTION") == value
+
+
+def errors_of(run: Run[Any]) -> str:
+    with pytest.raises(SpecError) as raised:
+        job_of(run)
+    [fault] = raised.value.faults
+    return str(fault)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options", "message"),
+    [
+        ("llama3.1-8b", {"cuda_graph_scope": []}, "cuda_graph_scope: an empty list; expected at least one name"),
+        ("qwen3-30b-a3b", {"recompute_modules": []}, "recompute_modules: an empty list; expected at least one name"),
+        (
+            "llama3.1-8b",
+            {"cuda_graph_impl": "transformer_engine"},
+            r'cuda_graph_scope: cuda_graph_impl = "transformer_engine" cannot capture "full_iteration"; expected parts',
+        ),
+        ("qwen3-30b-a3b", {"dispatcher": "deepep"}, "dispatcher: DeepEP does not support gb300"),
+    ],
+)
+def test_options_that_the_script_would_ignore_or_reject_are_errors(
+    load_run: LoadRun, recipe: str, options: dict[str, Any], message: str
+) -> None:
+    run = load_run(f"{recipe}@26.06", "gb300", "fp8", 8, framework=options)
+    assert re.match(f"framework.{message}", errors_of(run))
+
+
+@pytest.mark.parametrize("name", ["cuda_graph_scope", "recompute_modules"])
+def test_names_in_options_are_checked(load_run: LoadRun, name: str) -> None:
+    with pytest.raises(SpecError, match=rf'framework.{name}\[0\]: invalid value "atn"; expected'):
+        load_run("llama3.1-8b@26.06", "gb300", "fp8", 8, framework={name: ["atn"]})
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("model.cuda_graph_scope", "framework.cuda_graph_scope instead"),
+        ("model.moe_token_dispatcher_type", "framework.dispatcher instead"),
+        ("model.pipeline_model_parallel_layout", "parallelism.pipeline_layout instead"),
+        ("dataset.random_seed", "one of dataset.num_workers, dataset.pin_memory, dataset.persistent_workers"),
+    ],
+)
+def test_overrides_that_the_script_replaces_by_its_arguments_are_errors(
+    load_run: LoadRun, key: str, expected: str
+) -> None:
+    run = load_run("qwen3-30b-a3b@26.06", "gb300", "fp8", 8, framework={"config": {key: 1}})
+    assert errors_of(run).endswith(f"expected {expected}")
+    assert job_of(load_run("llama3.1-8b@25.12", "gb300", "fp8", 8, framework={"config": {key: 1}}))
+    kept = {"dataset.num_workers": 4}
+    assert job_of(load_run("qwen3-30b-a3b@26.06", "gb300", "fp8", 8, framework={"config": kept}))
+
+
+def test_the_resolved_configuration_is_in_the_folder_of_the_run(load_run: LoadRun) -> None:
+    words = job_of(load_run("llama3.1-8b@26.06", "gb300", "fp8", 8)).phases[-1].command
+    assert words[words.index("--save_config_filepath") + 1] == "/w/runs/RUN/ConfigContainer.yaml"
 
 
 def test_a_release_without_such_arguments_rejects_these_options(load_run: LoadRun) -> None:

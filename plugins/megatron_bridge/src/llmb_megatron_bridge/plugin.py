@@ -44,6 +44,9 @@ from llmb_megatron_bridge.validation import find_errors
 
 COMPARABLE = {"comparable": True}  # neither the place of the weights nor their preparation changes the step time
 
+GraphScope = Literal["full_iteration", "attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba"]
+RecomputedModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]
+
 VBOOST = ("sudo", "nvidia-smi", "boost-slider", "--vboost", "1")
 """Command that gives the tensor cores priority for power. It needs root permission on the nodes."""
 
@@ -58,22 +61,20 @@ class BridgeOptions:
     """How CUDA graphs are captured. This and the next three need release 26.06. Default: the recipe's.
     Example: ``"local"``
     """
-    cuda_graph_scope: tuple[str, ...] | None = None
-    """Parts in a graph: `full_iteration`, or of `attn mlp moe moe_router moe_preprocess mamba`. Default: the
-    recipe's. Example: ``["full_iteration"]``
+    cuda_graph_scope: tuple[GraphScope, ...] | None = None
+    """Parts in a graph: `full_iteration`, or several of the others. Default: the recipe's.
+    Example: ``["full_iteration"]``
     """
-    recompute_modules: tuple[str, ...] | None = None
-    """Modules to recompute in the backward pass, such as `mla_up_proj` and `moe_act`. Default: the recipe's.
-    Example: ``["moe_act"]``
-    """
+    recompute_modules: tuple[RecomputedModule, ...] | None = None
+    """Modules to recompute in the backward pass. Default: the recipe's. Example: ``["moe_act"]``"""
     dispatcher: Literal["alltoall", "hybridep", "deepep"] | None = None
     """How tokens reach their experts; also sets the environment that HybridEP or DeepEP needs. Default: the
     recipe's. Example: ``"hybridep"``
     """
     config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
-    """Overrides of Megatron-Bridge's configuration; they come last and take precedence. Keys that other tables
-    of the spec set, keys of unknown tables, and keys that would replace a table are errors. Default: empty.
-    Example: ``{ "optimizer.lr" = 1e-4 }``
+    """Overrides of Megatron-Bridge's configuration; they take precedence over the recipe. Keys that other tables
+    of the spec set, keys that the script sets after the overrides, keys of unknown tables, and keys that would
+    replace a table are errors. Default: empty. Example: ``{ "optimizer.lr" = 1e-4 }``
     """
     vboost: bool = False
     """Gives the tensor cores priority for power, with `sudo nvidia-smi` on each node before the training.

@@ -35,6 +35,20 @@ DECIDED = {
 }
 """Overrides that [framework] config must not set, each with the key of the spec that sets it."""
 
+DECIDED_BY_ARGUMENTS = {
+    "model.cuda_graph_impl": "framework.cuda_graph_impl",
+    "model.cuda_graph_scope": "framework.cuda_graph_scope",
+    "model.recompute_modules": "framework.recompute_modules",
+    "model.moe_token_dispatcher_type": "framework.dispatcher",
+    "model.moe_flex_dispatcher_backend": "framework.dispatcher",
+    "model.pipeline_model_parallel_layout": "parallelism.pipeline_layout",
+    "logger.save_config_filepath": "",
+}
+"""Further such overrides for the scripts since release 26.06, which apply their arguments after the overrides."""
+
+KEPT = ("dataset.num_workers", "dataset.pin_memory", "dataset.persistent_workers")
+"""Keys that these scripts keep if they replace the synthetic dataset after the overrides."""
+
 
 def find_errors(run: Run[Any]) -> list[Fault]:
     """Return all errors of a run, each with its key."""
@@ -94,26 +108,47 @@ def _check_fp8_recipe(run: Run[Any]) -> Iterator[Fault]:
 
 
 def _check_performance(run: Run[Any]) -> Iterator[Fault]:
-    """Yield an error for each option that the script of the release has no argument for."""
+    """Yield an error for each option that the script of the release has no argument for, or would not apply."""
     for name in PERFORMANCE:
-        if getattr(run.options, name) is not None and name not in run.settings["argument_names"]:
+        chosen, key = getattr(run.options, name), f"framework.{name}"
+        if chosen is not None and name not in run.settings["argument_names"]:
             message = f"the script of {run.recipe} has no argument for it"
-            yield Fault(message=message, key=f"framework.{name}", expected="no such key")
+            yield Fault(message=message, key=key, expected="no such key")
+        elif chosen == ():
+            yield Fault(message="an empty list", key=key, expected="at least one name, or no such key")
+    if run.options.dispatcher == "deepep" and run.gpu_type in ("gb300", "gb200"):
+        message = f"DeepEP does not support {run.gpu_type}; the script would ignore it"
+        yield Fault(message=message, key="framework.dispatcher", expected='"hybridep" or "alltoall"')
+    yield from _check_graphs(run)
+
+
+def _check_graphs(run: Run[Any]) -> Iterator[Fault]:
+    """Yield an error if Transformer Engine, which captures parts of layers, would have to capture an iteration."""
+    implementation, scope = (
+        getattr(run.options, name) or run.settings.get(name) for name in ("cuda_graph_impl", "cuda_graph_scope")
+    )
+    if implementation == "transformer_engine" and "full_iteration" in (scope or ()):
+        message = 'cuda_graph_impl = "transformer_engine" cannot capture "full_iteration"'
+        yield Fault(message=message, key="framework.cuda_graph_scope", expected='parts such as ["attn", "mlp"]')
 
 
 def _check_config(run: Run[Any]) -> Iterator[Fault]:
-    """Yield an error for each override that contradicts the spec, has an unknown table, or replaces a table.
+    """Yield an error for each override that contradicts the spec, is without effect, or has an invalid table.
 
     The recipe lists only the tables of the configuration. Megatron-Bridge reports unknown keys when it starts.
     """
     tables = run.settings.get("config_tables", ())
+    arguments_last = "passed" in run.settings
+    decided = {**DECIDED, **DECIDED_BY_ARGUMENTS} if arguments_last else DECIDED
+    kept = () if "--data" in run.settings.get("arguments", ()) else KEPT
     for name, value in run.options.config.items():
         bare, key = name.lstrip("+~"), f"framework.config.{name}"
         table = bare.partition(".")[0]
-        if fault := forbid_key(bare, DECIDED, key=key):
+        if fault := forbid_key(bare, decided, key=key):
             yield fault
-        elif table == "dataset" and "--data" in run.settings.get("arguments", ()):
-            yield Fault(message="the script replaces the dataset after the overrides", key=key, expected="no such key")
+        elif arguments_last and table == "dataset" and bare not in kept:
+            expected = f"one of {', '.join(kept)}" if kept else "no such key"
+            yield Fault(message="the script replaces the dataset after the overrides", key=key, expected=expected)
         elif tables and table not in tables:
             message = f"unknown table in the configuration of release {run.release}"
             expected = f"a key of one of {', '.join(tables)}"
