@@ -206,7 +206,27 @@ def test_fewer_steps_than_the_profiler_skips_are_an_error(load_run: LoadRun) -> 
         "expected at least 10"
     }
     assert job_of(load_run("h100", "bf16", 64, "workload.steps=10"))
-    assert job_of(load_run("h100", "bf16", 64, "workload.steps=5", framework={"config": {"profiler": ""}}))
+
+
+@pytest.mark.parametrize(
+    ("config", "error"),
+    [
+        ({"profiler": ""}, 'profiler: the compiler uses the nsys report of the profile run; expected "nsys"'),
+        (
+            {"skip_first_n_steps_for_profiler": 15},
+            "skip_first_n_steps_for_profiler: MaxText's profiler would start at step 15, but the profile run has 15 "
+            "steps; expected at most 14",
+        ),
+    ],
+)
+def test_the_profile_run_must_write_a_report(load_run: LoadRun, config: dict[str, Any], error: str) -> None:
+    errors = errors_of(load_run("h100", "bf16", 64, framework={"config": config}))
+    assert [*errors.values()] == [f"framework.config.{error}"]
+
+
+def test_a_recipe_without_a_profile_run_may_use_any_profiler(load_run_of: LoadRun) -> None:
+    config = {"profiler": "xplane", "skip_first_n_steps_for_profiler": 1}
+    assert job_of(load_run_of("maxtext/llama2-tiny", "cpu", "fp32", 1, framework={"config": config}))
 
 
 def test_arguments_of_the_spec_override_the_recipe_in_both_training_phases(load_run: LoadRun) -> None:
@@ -219,7 +239,11 @@ def test_arguments_of_the_spec_override_the_recipe_in_both_training_phases(load_
 
 
 @pytest.mark.parametrize(
-    "name", ["steps", "run_name", "per_device_batch_size", "max_target_length", "dcn_data_parallelism"]
+    "name",
+    [
+        *("steps", "run_name", "per_device_batch_size", "max_target_length", "dcn_data_parallelism"),
+        *("ici_context_parallelism", "base_num_decoder_layers", "vocab_size", "model_name"),
+    ],
 )
 def test_arguments_that_determine_the_metrics_cannot_be_set_in_config(load_run: LoadRun, name: str) -> None:
     errors = errors_of(load_run("h100", "bf16", 64, framework={"config": {name: 1}}))
@@ -234,6 +258,13 @@ def test_a_changed_model_is_passed_as_its_sizes(load_run: LoadRun) -> None:
     assert arguments["override_model_config"] == "true"
     assert (arguments["base_num_decoder_layers"], arguments["base_emb_dim"]) == ("40", "8192")
     assert (arguments["max_target_length"], arguments["head_dim"]) == ("2048", "128")
+
+
+def test_a_recipe_may_state_the_size_of_a_head(load_run_of: LoadRun) -> None:
+    run = load_run_of("maxtext/llama2-tiny", "cpu", "fp32", 1)
+    assert "head_dim=64" in job_of(run).phases[0].command
+    run = attrs.evolve(run, architecture=attrs.evolve(run.model, head_size=32))
+    assert "head_dim=32" in job_of(run).phases[0].command
 
 
 def test_a_changed_model_is_kept_at_an_unpublished_number_of_gpus(load_run: LoadRun) -> None:

@@ -7,14 +7,24 @@ from typing import Any
 
 from llmb import Run, with_paths
 
+MODEL_ARGUMENTS = {
+    "base_emb_dim": "hidden",
+    "base_num_query_heads": "heads",
+    "base_num_kv_heads": "query_groups",
+    "base_mlp_dim": "ffn",
+    "base_num_decoder_layers": "layers",
+    "vocab_size": "vocab",
+}
+"""MaxText's arguments for sizes of the model, each with the key of [model]."""
+
 
 def maxtext_arguments(run: Run[Any]) -> dict[str, Any]:
     """Return the arguments of a training phase, except run name, steps and the options of the spec."""
     given = with_paths(run.settings.get("config", {}), run.paths)
     derived = {
-        **batch_arguments(run),
+        **_batch_arguments(run),
         "max_target_length": run.model.seq_len,
-        **mesh_arguments(run),
+        **_mesh_arguments(run),
     }
     if "model_name" not in given:
         derived |= _model_arguments(run)
@@ -23,7 +33,7 @@ def maxtext_arguments(run: Run[Any]) -> dict[str, Any]:
     return {**given, **derived}
 
 
-def batch_arguments(run: Run[Any]) -> dict[str, float]:
+def _batch_arguments(run: Run[Any]) -> dict[str, float]:
     """Return the batch size of each device and, if above 1, the number of gradient accumulation steps."""
     passes = run.parallelism.gradient_accumulation(run.gpus)
     share = run.parallelism.global_batch_size / (passes * run.gpus)
@@ -31,7 +41,7 @@ def batch_arguments(run: Run[Any]) -> dict[str, float]:
     return {"per_device_batch_size": int(share) if share.is_integer() else share, **accumulation}
 
 
-def mesh_arguments(run: Run[Any]) -> dict[str, int]:
+def _mesh_arguments(run: Run[Any]) -> dict[str, int]:
     """Return the size of each mesh axis within a node (ICI) and across nodes (DCN).
 
     Tensor parallelism and as many FSDP shards as fit stay within a node. The remaining shards and all replicas are
@@ -56,12 +66,5 @@ def devices_per_node(run: Run[Any]) -> int:
 
 def _model_arguments(run: Run[Any]) -> dict[str, int]:
     model = run.model
-    return {
-        "base_emb_dim": model.hidden,
-        "base_num_query_heads": model.heads,
-        "base_num_kv_heads": model.query_groups,
-        "base_mlp_dim": model.ffn,
-        "base_num_decoder_layers": model.layers,
-        "head_dim": model.hidden // model.heads,
-        "vocab_size": model.vocab,
-    }
+    sizes = {argument: getattr(model, size) for argument, size in MODEL_ARGUMENTS.items()}
+    return {**sizes, "head_dim": model.head_size or model.hidden // model.heads}

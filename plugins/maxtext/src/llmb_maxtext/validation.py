@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from llmb import Fault, Run, check_experts, forbid_env, forbid_options, unsupported_degrees
-from llmb_maxtext.maxtext_arguments import batch_arguments, devices_per_node, mesh_arguments
+from llmb_maxtext.maxtext_arguments import MODEL_ARGUMENTS, devices_per_node
 
 DECIDED = {
     "run_name": "",
     "steps": "workload.steps",
     "max_target_length": "model.seq_len",
+    "per_device_batch_size": "[parallelism]",
     "gradient_accumulation_steps": "[parallelism]",
+    "model_name": "workload.recipe",
+    "head_dim": "model.hidden",
+    **{argument: f"model.{size}" for argument, size in MODEL_ARGUMENTS.items()},
 }
-"""Arguments of MaxText that [framework] config must not set, each with the key of the spec that sets it.
+"""Arguments of MaxText that [framework] config must not set, each with the key of the spec that sets it."""
 
-`_check_config` adds the arguments of batch and mesh.
-"""
+MESH_AXIS = re.compile(r"(ici|dcn)_\w+_parallelism")
+"""Further such arguments, which [parallelism] sets: the sizes of the mesh, within a node and across nodes."""
 
 
 def find_errors(run: Run[Any]) -> list[Fault]:
     """Return all errors of a run, each with its key."""
     dense = [*unsupported_degrees(run, ("pp", "cp", "ep", "etp")), *check_experts(run)]
-    return [*dense, *_check_mesh(run), *_check_config(run), *_check_profile(run), *_check_steps(run), *_check_env(run)]
+    return [
+        *dense,
+        *_check_mesh(run),
+        *_check_config(run),
+        *_check_profile(run),
+        *_check_profiler(run),
+        *_check_env(run),
+    ]
 
 
 def _check_mesh(run: Run[Any]) -> Iterator[Fault]:
@@ -39,8 +51,8 @@ def _check_mesh(run: Run[Any]) -> Iterator[Fault]:
 
 def _check_config(run: Run[Any]) -> Iterator[Fault]:
     """Yield an error for each argument that would contradict the rest of the spec, and so the computed metrics."""
-    decided = {**dict.fromkeys((*batch_arguments(run), *mesh_arguments(run)), "[parallelism]"), **DECIDED}
-    return forbid_options(run.options.config, decided)
+    axes = dict.fromkeys(filter(MESH_AXIS.fullmatch, run.options.config), "[parallelism]")
+    return forbid_options(run.options.config, {**DECIDED, **axes})
 
 
 def _check_profile(run: Run[Any]) -> Iterator[Fault]:
@@ -50,13 +62,25 @@ def _check_profile(run: Run[Any]) -> Iterator[Fault]:
         yield Fault(message=f"no capture can be chosen: {reason}", key="profile", expected="no [profile] table")
 
 
-def _check_steps(run: Run[Any]) -> Iterator[Fault]:
-    """Yield an error if the run ends before the first profiled step. MaxText would exit immediately."""
+def _check_profiler(run: Run[Any]) -> Iterator[Fault]:
+    """Yield an error if a training ends before its first profiled step, or does not write the report that PGLE needs.
+
+    MaxText would exit immediately if its profiler starts after the last step.
+    """
     config = {**run.settings.get("config", {}), **run.options.config}
-    first = config.get("skip_first_n_steps_for_profiler")
-    if config.get("profiler") and isinstance(first, int) and run.steps <= first:
-        message = f"{run.steps} steps are too few, because MaxText's profiler starts at step {first}"
-        yield Fault(message=message, key="workload.steps", expected=f"at least {first + 1}")
+    profiler, first = config.get("profiler"), config.get("skip_first_n_steps_for_profiler")
+    guided = run.settings.get("profile")
+    if guided and run.options.config.get("profiler", "nsys") != "nsys":
+        message = "the compiler uses the nsys report of the profile run"
+        yield Fault(message=message, key="framework.config.profiler", expected='"nsys"')
+    elif profiler and isinstance(first, int):
+        if run.steps <= first:
+            message = f"{run.steps} steps are too few, because MaxText's profiler starts at step {first}"
+            yield Fault(message=message, key="workload.steps", expected=f"at least {first + 1}")
+        if guided and guided["steps"] <= first:
+            message = f"MaxText's profiler would start at step {first}, but the profile run has {guided['steps']} steps"
+            key = "framework.config.skip_first_n_steps_for_profiler"
+            yield Fault(message=message, key=key, expected=f"at most {guided['steps'] - 1}")
 
 
 def _check_env(run: Run[Any]) -> Iterator[Fault]:
