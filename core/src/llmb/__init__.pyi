@@ -135,6 +135,7 @@ from .state_machine.events import TargetLost as TargetLost
 from .task_plans import TaskPlan as TaskPlan
 from .values.causes import Cause as Cause
 from .values.constraints import check_experts as check_experts
+from .values.constraints import check_interleaving as check_interleaving
 from .values.constraints import check_query_groups as check_query_groups
 from .values.constraints import check_sequence as check_sequence
 from .values.constraints import forbid_env as forbid_env

@@ -303,6 +303,18 @@ def test_invalid_values_are_errors_with_their_keys(
     assert words in errors[key]
 
 
+def test_interleaved_stages_need_groups_of_micro_batches(load_run: LoadRun) -> None:
+    batch = {"global_batch_size": 70}
+    errors = errors_of(load_run("llama3.1-70b@25.12", "h100", "bf16", 64, parallelism=batch))
+    assert errors == {
+        "parallelism.global_batch_size": "parallelism.global_batch_size: gradient accumulation 35 is not divisible by "
+        "pp = 4, as interleaved stages require; expected a multiple of 8, or vp = 1"
+    }
+    config = {"model.microbatch_group_size_per_vp_stage": 12}
+    assert job_of(load_run("llama3.1-70b@25.12", "h100", "bf16", 64, parallelism=batch, framework={"config": config}))
+    assert job_of(load_run("llama3.1-70b@25.12", "h100", "bf16", 64, parallelism=batch | {"vp": 1}))
+
+
 def test_disabling_fsdp_is_an_error_if_the_script_sets_it(load_run: LoadRun) -> None:
     errors = errors_of(load_run("llama3.1-70b@25.12", "gb200", "fp8", 64, parallelism={"fsdp": 1}))
     assert "have no option to disable it" in errors["parallelism.fsdp"]

@@ -336,6 +336,13 @@ def test_a_number_of_gpus_that_the_publisher_s_rule_cannot_divide_is_an_error(
     assert fault.key == "workload.gpus"
 
 
+def test_interleaved_stages_need_groups_of_micro_batches(load_run: LoadRun) -> None:
+    [error] = errors_of(load_run("llama3.1-70b", "bf16", 64, parallelism={"global_batch_size": 6})).values()
+    assert error.endswith(
+        "3 is not divisible by pp = 4, as interleaved stages require; expected a multiple of 8, or vp = 1"
+    )
+
+
 def test_an_unpublished_number_of_gpus_trains_the_complete_model(load_run: LoadRun) -> None:
     run = load_run("llama3.1-405b", "bf16", 288)
     assert (run.model.layers, run.parallelism.global_batch_size, run.proxy, run.baseline) == (126, 126, False, None)

@@ -47,6 +47,19 @@ def check_query_groups(run: Run[Any]) -> Iterator[Fault]:
         yield Fault(message=message, key="parallelism.tp", expected=f"a divisor of {groups}")
 
 
+def check_interleaving(run: Run[Any]) -> Iterator[Fault]:
+    """Yield an error if interleaved stages would have an incomplete group of micro batches.
+
+    This is for frameworks in which the stages of a rank take turns after each group of pp micro batches.
+    """
+    parallelism = run.parallelism
+    batches, pp = parallelism.gradient_accumulation(run.gpus), parallelism.pp
+    if (parallelism.vp or 1) > 1 and batches % pp:
+        message = f"gradient accumulation {batches} is not divisible by pp = {pp}, as interleaved stages require"
+        step = parallelism.global_batch_size // batches * pp
+        yield Fault(message=message, key="parallelism.global_batch_size", expected=f"a multiple of {step}, or vp = 1")
+
+
 def check_experts(run: Run[Any]) -> Iterator[Fault]:
     """Yield an error for each number of experts above 1 if the recipe's model has no experts."""
     if run.published_model.experts > 1:

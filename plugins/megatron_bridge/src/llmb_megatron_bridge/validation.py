@@ -9,6 +9,7 @@ from llmb import (
     Fault,
     Run,
     check_experts,
+    check_interleaving,
     check_query_groups,
     check_sequence,
     forbid_env,
@@ -34,6 +35,9 @@ DECIDED = {
     **{key: f"model.{name}" for name, keys in ARCHITECTURE.items() for key in keys},
 }
 """Overrides that [framework] config must not set, each with the key of the spec that sets it."""
+
+GROUP_SIZE = "model.microbatch_group_size_per_vp_stage"
+"""Override that lets interleaved stages take turns after more than pp micro batches."""
 
 DECIDED_BY_ARGUMENTS = {
     "model.cuda_graph_impl": "framework.cuda_graph_impl",
@@ -67,6 +71,8 @@ def _check_parallelism(run: Run[Any]) -> Iterator[Fault]:
     yield from unsupported_degrees(run, unnamed, why=f"the script of {run.recipe} does not support it")
     if run.settings.get("whole_query_groups"):
         yield from check_query_groups(run)
+    if GROUP_SIZE not in run.options.config:
+        yield from check_interleaving(run)
     shards = parallelism.data_parallel(run.gpus) * parallelism.cp
     if parallelism.fsdp not in (1, shards):
         message = f"invalid value {parallelism.fsdp}: Megatron-FSDP shards over all data-parallel ranks"

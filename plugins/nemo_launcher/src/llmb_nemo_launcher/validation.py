@@ -9,6 +9,7 @@ from llmb import (
     Fault,
     Run,
     check_experts,
+    check_interleaving,
     check_query_groups,
     check_sequence,
     forbid_env,
@@ -39,6 +40,7 @@ def _check_parallelism(run: Run[Any]) -> Iterator[Fault]:
     """Yield the errors of degrees that the Megatron-Core of the images of 2024 does not support."""
     yield from unsupported_degrees(run, ("etp", "fsdp") if run.model.experts > 1 else ("ep", "etp", "fsdp"))
     yield from check_query_groups(run)  # TransformerConfig of Megatron-Core before 0.16.0 (2026)
+    yield from check_interleaving(run)
     yield from _check_expert_parallel(run)
 
 
