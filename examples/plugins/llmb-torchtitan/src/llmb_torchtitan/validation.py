@@ -39,8 +39,8 @@ DATA = {"training.dataset_path": "framework.dataset", "model.hf_assets_path": "f
 
 def find_errors(run: Run[Any]) -> list[Fault]:
     """Return all errors of a run, each with its key."""
-    errors = [*_check_parallelism(run), *_check_experts(run), *_check_model(run), *_check_config(run)]
-    return [*errors, *_check_folders(run), *_check_steps(run), *_check_profile(run)]
+    errors = [*_check_parallelism(run), *_check_experts(run), *_check_sequence(run), *_check_model(run)]
+    return [*errors, *_check_config(run), *_check_folders(run), *_check_steps(run), *_check_profile(run)]
 
 
 def _check_parallelism(run: Run[Any]) -> Iterator[Fault]:
@@ -66,6 +66,15 @@ def _check_experts(run: Run[Any]) -> Iterator[Fault]:
     if ranks % (parallelism.ep * parallelism.etp):
         message = f"ep x etp = {parallelism.ep * parallelism.etp} does not divide fsdp x cp x tp = {ranks}"
         yield Fault(message=message, key="parallelism.ep", expected=f"a divisor of {ranks // parallelism.etp}")
+
+
+def _check_sequence(run: Run[Any]) -> Iterator[Fault]:
+    """Yield an error for a sequence that torchtitan cannot divide over tp and over two chunks of each cp rank."""
+    tp, cp = run.parallelism.tp, run.parallelism.cp
+    parts = 2 * tp * cp  # ParallelDims.seq_len_divisor of torchtitan 0.2.2, also without tp and cp
+    if run.seq_len % parts:
+        message = f"{run.seq_len} tokens are not divisible by 2 x tp x cp = 2 x {tp} x {cp} = {parts}"
+        yield Fault(message=message, key="model.seq_len", expected=f"a multiple of {parts}")
 
 
 def _check_model(run: Run[Any]) -> Iterator[Fault]:
