@@ -129,6 +129,7 @@ def test_many_runs_are_a_band_and_many_steps_are_buckets(render: Render) -> None
     assert "median of 13 runs, 5 to 95 % as a band" in page
     assert len(page) < 120_000
     assert "median of neighbouring steps" in render(*record_runs([step_times(1.0, 501)]))
+    assert "median of neighbouring steps" not in render(*record_runs([step_times(1.0, 200)]))
 
 
 def test_one_run_takes_at_most_120_kb(render: Render) -> None:

@@ -142,8 +142,7 @@ def _draw_steps(axes: Axes, found: _Runs) -> None:
         _draw_band(axes, put_into_buckets(found.every, _most(found.every), low=0.05, high=0.95))
         return
     for steps in found.steps:
-        buckets = put_into_buckets(steps, _most(steps))
-        if len(buckets) < len(steps):
+        if buckets := _condense(steps):
             _draw_band(axes, buckets)
         else:
             few = len(steps) <= 2
@@ -168,6 +167,12 @@ def _most(steps: Sequence[StepTime]) -> int:
     """Return the number of buckets for these steps: one for each step number if there are few."""
     numbers = max(each.step for each in steps) - min(each.step for each in steps) + 1
     return numbers if numbers <= MOST_STEPS else BUCKETS
+
+
+def _condense(steps: Sequence[StepTime]) -> Sequence[Bucket]:
+    """Return the buckets of a run with too many steps for a point each, or none."""
+    buckets = put_into_buckets(steps, _most(steps))
+    return buckets if len(buckets) < len(steps) else ()
 
 
 def _draw_edge(axes: Axes, found: _Runs, high: float) -> int:
@@ -213,7 +218,7 @@ def _describe(found: _Runs, published_s: float | None, above: int) -> str:
 def _keys(found: _Runs, published_s: float | None, limit_s: float | None, limits: tuple[float, float]) -> Iterator[Key]:
     if len(found.runs) > MOST_LINES:
         yield Key("line", f"median of {len(found.runs)} runs, 5 to 95 % as a band")
-    elif any(_most(steps) == BUCKETS for steps in found.steps):
+    elif any(map(_condense, found.steps)):
         yield Key("line", "median of neighbouring steps, lowest to highest as a band")
     else:
         yield Key("line", "one run" if len(found.runs) == 1 else f"{len(found.runs)} runs")
