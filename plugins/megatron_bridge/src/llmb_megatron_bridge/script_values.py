@@ -26,20 +26,21 @@ JOB = (
 
 def script_values(run: Run[Any]) -> dict[str, Any]:
     """Return the values by name. None means that the run has no such value."""
+    model, options, settings = run.model, run.options, run.settings
     return {
         "gpu_type": run.gpu_type,
         "gpus": run.gpus,
         "gpus_per_node": run.gpus_per_node,
         "steps": run.steps,
-        "compute_dtype": run.settings.get("compute_dtype"),
-        "fp8_recipe": run.settings.get("fp8_recipe"),
-        "config_file": f"{run.paths.run}/{run.settings.get('config_file')}",
+        "compute_dtype": settings.get("compute_dtype"),
+        "fp8_recipe": settings.get("fp8_recipe"),
+        "config_file": f"{run.paths.run}/{settings.get('config_file')}",
         "resolved_config": f"{run.paths.run}/ConfigContainer.yaml",
-        "fsdp": "true" if run.parallelism.fsdp > 1 and not run.settings.get("fsdp") else None,
-        "a2a_overlap": bool(run.settings.get("a2a_overlap")),
+        "fsdp": "true" if run.parallelism.fsdp > 1 and not settings.get("fsdp") else None,
+        "a2a_overlap": bool(settings.get("a2a_overlap")),
         **{name: getattr(run.parallelism, name) for name in PARALLELISM},
-        **{name: getattr(run.model, name) for name in SIZES},
-        **{name: getattr(run.options, name) or run.settings.get(name) for name in PERFORMANCE},
+        **{name: getattr(model, name) for name in SIZES},
+        **{name: getattr(options, name) or settings.get(name) for name in PERFORMANCE},
     }
 
 
@@ -61,5 +62,6 @@ def _computed_names(run: Run[Any]) -> set[str]:
     """Return the names of the values that no published point has, because the run has other GPUs than any point."""
     if not {"workload.gpus", "workload.gpu_type"} & set(run.differences):
         return set()
-    sizes = {name for name in SIZES if getattr(run.model, name) != getattr(run.published_model, name)}
+    model, published = run.model, run.published_model
+    sizes = {name for name in SIZES if getattr(model, name) != getattr(published, name)}
     return {*PARALLELISM, "fsdp"} | sizes

@@ -89,7 +89,7 @@ def override_values(run: Run[Any]) -> dict[str, Any]:
     }
     if model.experts > 1:
         values["model.expert_model_parallel_size"] = parallelism.ep
-    return {**values, **_flags(run), **_capture(run)}
+    return {**values, **flag_values(run), **_capture(run)}
 
 
 def timing_buffer(run: Run[Any]) -> int | None:
@@ -109,7 +109,7 @@ def _spec_overrides(run: Run[Any]) -> Mapping[str, Any]:
     return {name.lstrip("+"): value for name, value in run.options.config.items()}
 
 
-def _flags(run: Run[Any]) -> dict[str, bool]:
+def flag_values(run: Run[Any]) -> dict[str, bool]:
     """Return the boolean keys that depend on FP8, tensor parallelism and pipeline parallelism."""
     true = {"fp8": run.dtype == "fp8", "tp": run.parallelism.tp > 1, "pp": run.parallelism.pp > 1}
     flags = run.settings["flags"]

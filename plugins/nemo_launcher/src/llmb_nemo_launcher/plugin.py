@@ -23,7 +23,7 @@ from llmb import (
     read_signatures,
 )
 from llmb_nemo_launcher.log import NeMoLog
-from llmb_nemo_launcher.nemo_config import log_interval, override_values, timing_buffer
+from llmb_nemo_launcher.nemo_config import flag_values, log_interval, timing_buffer
 from llmb_nemo_launcher.pile_dataset import pile_tasks
 from llmb_nemo_launcher.recipe_settings import NeMoLauncherSettings
 from llmb_nemo_launcher.tokenizer import tokenizer_task
@@ -92,7 +92,7 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
             mounts=job_mounts(run),
             files=job_files(run),
             mpi=run.settings.get("mpi"),
-            mpi_optional=not override_values(run).get("model.ub_tp_comm_overlap"),
+            mpi_optional=not flag_values(run).get("model.ub_tp_comm_overlap"),
         )
 
     @hookimpl
