@@ -278,6 +278,8 @@ def test_a_spec_selects_steps_ranks_and_metrics_of_a_capture(load_run: LoadRun) 
         ("llama3.1-8b@25.10", {"parallelism": {"tp": 16}}, "parallelism.tp",
          "8 query groups are not divisible by tp = 16"),
         ("llama3.1-8b@25.12", {"parallelism": {"tp": 16}}, "parallelism.tp", "expected a divisor of 8"),
+        ("llama3.1-8b@25.12", {"parallelism": {"tp": 8}, "model": {"seq_len": 8196}}, "model.seq_len",
+         "sequence parallelism divides by tp = 8; expected a multiple of 8"),
         ("llama3.1-8b@25.10", {"parallelism": {"etp": 2}}, "parallelism.etp", "the model has no experts"),
         ("llama3.1-8b@25.10", {"framework": {"config": {"train.train_iters": 5}}}, "framework.config.train.train_iters",
          "workload.steps instead"),

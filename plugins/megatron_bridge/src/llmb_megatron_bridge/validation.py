@@ -56,8 +56,9 @@ KEPT = ("dataset.num_workers", "dataset.pin_memory", "dataset.persistent_workers
 
 def find_errors(run: Run[Any]) -> list[Fault]:
     """Return all errors of a run, each with its key."""
-    errors = [*_check_parallelism(run), *check_experts(run), *check_sequence(run), *_check_fp8_recipe(run)]
-    errors += [*_check_model(run), *_check_checkpoint(run)]
+    tensor_ranks = run.parallelism.tp if "repository" in run.settings else 1  # its scripts use sequence parallelism
+    errors = [*_check_parallelism(run), *check_experts(run), *check_sequence(run, tensor_ranks=tensor_ranks)]
+    errors += [*_check_fp8_recipe(run), *_check_model(run), *_check_checkpoint(run)]
     return [*errors, *_check_performance(run), *_check_config(run), *_check_profile(run), *_check_env(run)]
 
 
