@@ -144,8 +144,7 @@ ENVIRONMENT = [
                                  "NVTE_NORM_FWD_USE_CUDNN": "1"}, ("NVTE_FUSED_ATTN",)),
     (NEXT["405b"], "gb200", "fp8", {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, ("NCCL_NET_GDR_LEVEL",)),
     (NEXT["405b"], "gb300", "fp8", {"NVTE_NORM_FWD_USE_CUDNN": "1"}, ("PYTORCH_CUDA_ALLOC_CONF",)),
-    (NEXT["70b"], "b200", "nvfp4", {"NCCL_P2P_NET_CHUNKSIZE": "2097152", "TORCH_NCCL_HIGH_PRIORITY": "1"},
-     ("NVTE_NORM_FWD_USE_CUDNN",)),
+    (NEXT["70b"], "b200", "nvfp4", {"TORCH_NCCL_HIGH_PRIORITY": "1"}, ("NVTE_NORM_FWD_USE_CUDNN",)),
 ]  # fmt: skip
 
 

@@ -51,15 +51,30 @@ def test_the_script_gets_all_values_of_a_number_of_gpus_without_a_point(load_run
     assert passed == {"-tp": "4", "-pp": "4", "-vp": "5", "-cp": "2", "-mb": "1", "-gb": "384"}
 
 
+@pytest.mark.parametrize("release", ["25.12", "26.06"])
 @pytest.mark.parametrize(
     ("gpu_type", "chosen", "connections"),
     [("h100", {}, "8"), ("h100", {"tp": 2}, "1"), ("h100", {"cp": 2}, "1"), ("gb200", {"tp": 2}, "32")],
 )
 def test_the_environment_follows_the_parallelism_of_the_run(
-    load_run: LoadRun, gpu_type: str, chosen: dict[str, int], connections: str
+    load_run: LoadRun, gpu_type: str, chosen: dict[str, int], connections: str, release: str
 ) -> None:
-    run = load_run("llama3.1-8b@26.06", gpu_type, "fp8", 16, parallelism=chosen)
+    run = load_run(f"llama3.1-8b@{release}", gpu_type, "fp8", 16, parallelism=chosen)
     assert job_of(run).env["CUDA_DEVICE_MAX_CONNECTIONS"] == connections
+
+
+@pytest.mark.parametrize(("pp", "size"), [(1, None), (2, "2097152")])
+def test_pipelines_of_25_12_have_larger_chunks_of_point_to_point_communication(
+    load_run: LoadRun, pp: int, size: str | None
+) -> None:
+    run = load_run("llama3.1-70b@25.12", "gb200", "nvfp4", 64, parallelism={"pp": pp, "vp": 1})
+    assert job_of(run).env.get("NCCL_P2P_NET_CHUNKSIZE") == size
+
+
+def test_experts_of_hybridep_stay_within_a_rack(load_run: LoadRun) -> None:
+    run = load_run("kimi-k2@26.06", "gb300", "fp8", 512, parallelism={"ep": 128})
+    message = "HybridEP cannot divide the experts over 128 GPUs, which are several NVLink domains; expected at most 72"
+    assert errors_of(run) == f"parallelism.ep: {message}"
 
 
 def test_the_overlap_of_communication_between_experts_needs_several_connections(load_run: LoadRun) -> None:

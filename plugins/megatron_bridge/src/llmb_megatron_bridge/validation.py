@@ -50,6 +50,9 @@ DECIDED_BY_ARGUMENTS = {
 }
 """Further such overrides for the scripts since release 26.06, which apply their arguments after the overrides."""
 
+RACKS, RACK_GPUS = ("gb300", "gb200"), 72
+"""GPU types whose NVLink domain is a rack, and its GPUs, as the publisher's launcher counts them."""
+
 KEPT = ("dataset.num_workers", "dataset.pin_memory", "dataset.persistent_workers")
 """Keys that these scripts keep if they replace the synthetic dataset after the overrides."""
 
@@ -123,9 +126,13 @@ def _check_performance(run: Run[Any]) -> Iterator[Fault]:
             yield Fault(message=message, key=key, expected="no such key")
         elif chosen == ():
             yield Fault(message="an empty list", key=key, expected="at least one name, or no such key")
-    if run.options.dispatcher == "deepep" and run.gpu_type in ("gb300", "gb200"):
+    if run.options.dispatcher == "deepep" and run.gpu_type in RACKS:
         message = f"DeepEP does not support {run.gpu_type}; the script would ignore it"
         yield Fault(message=message, key="framework.dispatcher", expected='"hybridep" or "alltoall"')
+    dispatcher = run.options.dispatcher or run.settings.get("dispatcher")
+    if dispatcher == "hybridep" and run.gpu_type in RACKS and run.parallelism.ep > RACK_GPUS:
+        message = f"HybridEP cannot divide the experts over {run.parallelism.ep} GPUs, which are several NVLink domains"
+        yield Fault(message=message, key="parallelism.ep", expected=f"at most {RACK_GPUS}")
     yield from _check_graphs(run)
 
 
