@@ -126,6 +126,12 @@ def test_an_override_of_the_dataset_has_no_effect_and_is_an_error(load_run: Load
         MegatronBridge().build_job(run)
 
 
+def test_an_override_of_the_checkpoint_has_no_effect_and_is_an_error(load_run: LoadRun) -> None:
+    run = load_run(RECIPE, "h100", "fp8", 8, framework={"config": {"checkpoint.pretrained_checkpoint": "/models"}})
+    with pytest.raises(SpecError, match=r"pretrained_checkpoint: llmb sets this key; expected framework.checkpoint"):
+        MegatronBridge().build_job(run)
+
+
 def test_the_jobs_may_get_more_time(load_run: LoadRun) -> None:
     tasks = tasks_of(load_run(RECIPE, "h100", "fp8", 8, framework={"preparation_time_limit": "3h"}))
     assert {job_of(task).time_limit_s for task in tasks.values()} == {3 * 3600}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from llmb import (
@@ -151,16 +151,16 @@ def _check_config(run: Run[Any]) -> Iterator[Fault]:
 
     The recipe lists only the tables of the configuration. Megatron-Bridge reports unknown keys when it starts.
     """
-    tables = run.settings.get("config_tables", ())
-    arguments_last = "passed" in run.settings
-    decided = {**DECIDED, **DECIDED_BY_ARGUMENTS} if arguments_last else DECIDED
+    if not run.options.config:
+        return
+    decided, tables = _decided(run), run.settings.get("config_tables", ())
     kept = () if "--data" in run.settings.get("arguments", ()) else KEPT
     for name, value in run.options.config.items():
         bare, key = name.lstrip("+~"), f"framework.config.{name}"
         table = bare.partition(".")[0]
         if fault := forbid_key(bare, decided, key=key):
             yield fault
-        elif arguments_last and table == "dataset" and bare not in kept:
+        elif "passed" in run.settings and table == "dataset" and bare not in kept:
             expected = f"one of {', '.join(kept)}" if kept else "no such key"
             yield Fault(message="the script replaces the dataset after the overrides", key=key, expected=expected)
         elif tables and table not in tables:
@@ -171,6 +171,15 @@ def _check_config(run: Run[Any]) -> Iterator[Fault]:
         elif name == table and not isinstance(value, str):  # a string may be null or a complete table
             expected = f"one of its keys, as {table}.name"
             yield Fault(message="would replace a table", key=key, expected=expected)
+
+
+def _decided(run: Run[Any]) -> Mapping[str, str]:
+    """Return the overrides that a run must not have, each with the key of the spec that sets it."""
+    if "passed" not in run.settings:
+        return DECIDED
+    starts_from = "checkpoint" in run.settings.get("folders", {})
+    checkpoint = {"checkpoint.pretrained_checkpoint": "framework.checkpoint"} if starts_from else {}
+    return {**DECIDED, **DECIDED_BY_ARGUMENTS, **checkpoint}
 
 
 def _check_profile(run: Run[Any]) -> Iterator[Fault]:
