@@ -84,3 +84,20 @@ def test_a_limited_sweep_is_continued_by_attach(toy: Any) -> None:
     assert toy.llmb("attach").returncode == 0
     assert [line.split()[0] for line in toy.journal()] == ["begin", "end"] * 3
     assert {run["state"] for run in toy.runs("runs")} == {"completed"}
+
+
+def test_a_run_that_waits_for_runs_of_no_process_names_them(toy: Any) -> None:
+    spec = toy.spec(sweep={"env.LEVEL": ["a", "b", "c"]}, target={"max_jobs": 1})
+    with open(toy.folder / "machine.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        toy.llmb("run", spec, "--detach")
+        first, second, _ = [run["run_id"] for run in toy.runs("runs")]
+        waiting = toy.start("attach", second)
+        toy.wait_for_message(
+            waiting,
+            f"{second} waits for {first} (target.max_jobs = 1); "
+            f"if no other process follows these, run `llmb attach {first}`",
+        )
+    assert toy.llmb("attach", first).returncode == 0
+    waiting.communicate()
+    assert toy.runs("runs")[1]["state"] == "completed"

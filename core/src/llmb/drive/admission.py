@@ -12,6 +12,7 @@ import attrs
 
 from llmb.drive.driven_run import JobLimit, isolate
 from llmb.drive.effects import EffectRunner
+from llmb.drive.target_errors import first_ids
 from llmb.drive.unit_table import UnitTable
 from llmb.records.lock_file import lock_file
 from llmb.records.record import RunRecord, runs_folder
@@ -31,10 +32,14 @@ class _Claim:
 
 @attrs.define
 class _Slots:
-    """The free slots of a sweep while its file is locked, and the runs that take some of them."""
+    """The free slots of a sweep while its file is locked, and the runs that take some of them.
+
+    ``unfollowed`` are runs with a slot that this process does not follow.
+    """
 
     descriptor: int
     free: int
+    unfollowed: list[str]
     taken: list[str] = attrs.field(factory=list)
 
     def take(self, run_id: str) -> bool:
@@ -59,6 +64,7 @@ class Admission:
         self._runner = runner
         self._units = units
         self._ended: set[str] = set()  # runs of the sweeps, whose records are not read again
+        self._explained: set[JobLimit] = set()
 
     @contextmanager
     def observe(self, most: int) -> Iterator[list[UnitObservation]]:
@@ -98,6 +104,7 @@ class Admission:
                 claim.admitted.add(run_id)
             elif slots:
                 claim.denied[run_id] = f"waits for other runs (target.max_jobs = {limit.most})"
+                self._explain(run_id, limit, slots.unfollowed)
         for limit, slots in opened.items():
             if isinstance(slots, _Slots):
                 _write(limit, slots, claim)
@@ -112,11 +119,22 @@ class Admission:
                 return None
             locks.callback(os.close, descriptor)
             holders = set(limit.file.read_text(encoding="utf-8", errors="replace").split("\n")) - {""}
-            return _Slots(descriptor, limit.most - sum(map(self._has_job, holders)))
+            holders = {each for each in holders if self._has_job(each)}
+            return _Slots(descriptor, limit.most - len(holders), sorted(holders - self._runner.runs.keys()))
         except OSError as error:
             return _slots_error(limit, error)
         except RecordError as error:
             return error
+
+    def _explain(self, run_id: str, limit: JobLimit, unfollowed: Sequence[str]) -> None:
+        """Note once for which runs of other processes a run waits: without a process, their slots never become free."""
+        if unfollowed and limit not in self._explained:
+            self._explained.add(limit)
+            ids, more = first_ids(unfollowed)
+            self._runner.notes.append(
+                f"{run_id} waits for {', '.join(ids.split())}{more} (target.max_jobs = {limit.most}); "
+                f"if no other process follows these, run `llmb attach {ids}`"
+            )
 
     def _has_job(self, run_id: str) -> bool:
         """Check whether a run of a sweep has a job. Raise RecordError."""

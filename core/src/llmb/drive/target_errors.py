@@ -1,7 +1,7 @@
 """Errors of a target, with the commands that resume or cancel the runs there."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -45,15 +45,15 @@ def with_recovery_hint(error: LlmbError, left: Iterable[RunRecord]) -> LlmbError
 
 def _hints(cancelled: dict[str, bool]) -> Iterator[str]:
     if others := [run_id for run_id in cancelled if not cancelled[run_id]]:
-        ids, more = _first_ids(others)
+        ids, more = first_ids(others)
         yield f"fix this, then resume with `llmb attach {ids}` or stop with `llmb cancel {ids}`{more}"
     if requested := [run_id for run_id in cancelled if cancelled[run_id]]:
-        ids, more = _first_ids(requested)
+        ids, more = first_ids(requested)
         yield f"nothing is cancelled yet: fix this, then repeat `llmb cancel {ids}`{more}"
         yield "the request is recorded, so `llmb attach` cancels too"
 
 
-def _first_ids(run_ids: list[str]) -> tuple[str, str]:
+def first_ids(run_ids: Sequence[str]) -> tuple[str, str]:
     """Return the first ids, as words of a command, and the number of the other runs. `llmb attach` resumes all."""
     more = f" (and {len(run_ids) - NAMED_RUNS} more)" if len(run_ids) > NAMED_RUNS else ""
     return " ".join(run_ids[:NAMED_RUNS]), more

@@ -150,6 +150,7 @@ class TargetLoop:
         self._progress.note_reasons(polled)
         yield from self._transitions.record(polled)
         yield from self._admit_ready_runs(FIRST_BATCH)
+        yield from self._notes()
         performed: set[tuple[str, Effect]] = set()
         while due := self._due_effect(performed):
             yield from self._perform(*due, performed)
