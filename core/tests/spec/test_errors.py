@@ -226,6 +226,7 @@ def test_the_recipes_own_window_beyond_fewer_steps_is_called_the_recipes(spec: A
         ("workload", "recipe", "maxtext/llama2-70", "maxtext/llama2-70b", "llmb-maxtext"),
         ("workload", "recipe", "maxtex/llama2-70b", "maxtext", "is not installed"),
         ("workload", "recipe", "llama2-70b", "maxtext/llama2-70b", "is not the address of a recipe"),
+        ("workload", "recipe", "./mylm", None, "'./mylm' is not the address of a recipe"),
         ("workload", "gpu_type", "h10", "h100", "unknown GPU type h10"),
         ("workload", "gpu_type", "GB200", "gb200", "unknown GPU type GB200"),
         ("workload", "dtype", "bf61", "bf16", "h100 does not support bf61"),
@@ -436,6 +437,10 @@ def test_an_error_of_a_plugin_names_the_file_and_the_key_as_written(spec: Any) -
         (b"[workload]\nrecipe = 'caf\xe9'", "invalid UTF-8 at byte 24; expected a TOML file in UTF-8"),
         (b"", "the spec is empty; expected at least a [workload] and a [target] table"),
         (b" \n# a comment\n", "the spec is empty; expected at least a [workload] and a [target] table"),
+        (
+            b"command = ['true']\n[log]\nline = 'iter {step}'",
+            "the file describes a framework; expected a spec whose workload.recipe is the path of this file",
+        ),
         (b"[workload", "invalid TOML: Expected ']' at the end of a table declaration (at end of document)"),
         (b"a = 1\na = 2", "invalid TOML: Cannot overwrite a value (at end of document)"),
         (b"a = " + b"[" * 5000, "invalid TOML: nested too deeply"),

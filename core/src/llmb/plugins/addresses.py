@@ -8,6 +8,9 @@ from typing import Final
 
 SUFFIX: Final = ".toml"
 
+PATH_STARTS: Final = (".", "/", "~")
+"""Beginnings of a path, which no name of a framework has."""
+
 
 def is_file_address(address: str) -> bool:
     """Check whether a recipe's address or a framework's name is a file: ``./mylm.toml``, ``./mylm.toml#RECIPE``."""
@@ -17,8 +20,10 @@ def is_file_address(address: str) -> bool:
 def split_address(address: str) -> tuple[str, str]:
     """Return the framework and the name of the recipe. Either may be empty.
 
-    The framework of a file's address is the path of the file.
+    The framework of a file's address is the path of the file. Both are empty for the path of another file.
     """
+    if address.startswith(PATH_STARTS) and not is_file_address(address):
+        return "", ""
     framework, _, name = address.partition("#" if is_file_address(address) else "/")
     return framework, name
 

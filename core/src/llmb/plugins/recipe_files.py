@@ -60,7 +60,7 @@ def find_recipe(
         raise RecipeError(
             Fault(
                 message=f"{address!r} is not the address of a recipe",
-                expected="FRAMEWORK/NAME as listed by `llmb recipes`",
+                expected="FRAMEWORK/NAME as listed by `llmb recipes`, or the path of a file that ends in .toml",
                 nearest=nearest_name(address, addresses_of(installed), cutoff=0.4),
             )
         )

@@ -31,10 +31,16 @@ class Document:
 
 
 def read_document(tables: Mapping[str, Any], *, file: str | None = None) -> Document:
-    """Return a copy of the tables of a spec. Raise SpecError without tables, or if a key is not a string."""
+    """Return a copy of the tables of a spec.
+
+    Raise SpecError without tables, for the tables of a declared framework, or if a key is not a string.
+    """
     if not tables:
         expected = "at least a [workload] and a [target] table"
         raise SpecError(Fault(message="the spec is empty", file=file, expected=expected))
+    if {"command", "log"} <= tables.keys() and not {"workload", "target"} & tables.keys():
+        expected = "a spec whose workload.recipe is the path of this file"
+        raise SpecError(Fault(message="the file describes a framework", file=file, expected=expected))
     return Document(file, flatten_sweep(_copy(tables)))
 
 
