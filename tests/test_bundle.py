@@ -229,6 +229,11 @@ def test_an_archive_that_is_no_bundle_is_rejected(llmb: Llmb, tmp_path: Path, na
 
 
 def test_a_run_that_has_not_ended_is_not_bundled(llmb: Llmb, toy: Any, tmp_path: Path) -> None:
-    answer = llmb("bundle", toy.record("one"), "-o", tmp_path / "b.tar.gz")
-    assert (answer.status, "has not ended" in answer.err) == (2, True)
+    first, second = toy.record("one"), toy.record("two")
+    answer = llmb("bundle", first, "-o", tmp_path / "b.tar.gz")
+    line = f"{first} has not ended; first follow to the end with `llmb attach {first}`"
+    assert (answer.status, " ".join(answer.err.split())) == (2, f"llmb: {line}")
+    answer = llmb("bundle", first, second, "-o", tmp_path / "b.tar.gz")
+    line = f"{first}, {second} have not ended; first follow to the end with `llmb attach {first} {second}`"
+    assert (answer.status, " ".join(answer.err.split())) == (2, f"llmb: {line}")
     assert not (tmp_path / "b.tar.gz").exists()

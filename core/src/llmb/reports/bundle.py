@@ -27,6 +27,7 @@ from llmb.reports.redact import Redactor
 from llmb.reports.report import describe_runs
 from llmb.reports.runs_csv import runs_csv
 from llmb.values.arguments import check_arguments
+from llmb.values.error_text import NAMED_RUNS, first_runs
 from llmb.values.errors import LlmbError, PluginError, RecordError
 from llmb.version import VERSION
 
@@ -48,7 +49,9 @@ def bundle(runs: str | Iterable[str], *, redact: bool = False, key: Path | None 
     """
     results = find_repeats(select_runs(runs))
     if running := [result.run_id for result in results if not result.ended]:
-        raise RecordError(f"{', '.join(running)} has not ended; bundle a run after its end")
+        have = "has" if len(running) == 1 else "have"
+        named, words = ", ".join(first_runs(running)), " ".join(running[:NAMED_RUNS])
+        raise RecordError(f"{named} {have} not ended; first follow to the end with `llmb attach {words}`")
     directories = {result.run_id: Path(result.directory) for result in results}
     specs = [RunRecord(directory).spec() for directory in directories.values()]
     registry = PluginRegistry()
