@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from llmb.drive.fill_remedy import fill_remedy
@@ -64,3 +65,15 @@ def test_the_node_and_the_path_come_from_the_log(plan: RunPlan) -> None:
 def test_names_in_a_log_add_nothing_to_a_command(plan: RunPlan, name: str) -> None:
     found = remedy(plan, "`ssh NODE ls PATH`", host=name, evidence=f"No such file: '/data/{name}/x'")
     assert found in ("`ssh NODE ls PATH`", "`ssh NODE ls /data/-oProxyCommand=x/x`")
+
+
+def test_a_longer_time_limit_suffices_for_the_steps(plan: RunPlan) -> None:
+    def longer(limit_s: int, steps_done: int) -> str:
+        limited = attrs.evolve(plan, job=attrs.evolve(plan.job, time_limit_s=limit_s))
+        failure = Failure(cause="c", remedy="`--set workload.time_limit=LONGER`")
+        return fill_remedy(failure, limited, RECORD, steps_done).remedy.strip("`").partition("=")[2]
+
+    assert plan.run.steps == 50
+    assert longer(4 * 3600, 0) == longer(4 * 3600, 45) == "8h"
+    assert longer(60, 10) == "7m"
+    assert longer(365 * 24 * 3600, 1) == "8760h"

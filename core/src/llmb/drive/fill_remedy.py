@@ -1,5 +1,6 @@
 """Remedies of a recorded run with its own names."""
 
+import math
 import shlex
 from collections.abc import Mapping
 
@@ -10,11 +11,26 @@ from llmb.records.record import RunRecord
 from llmb.values.environment import Image
 from llmb.values.failure import Failure
 from llmb.values.job_status import JobHandle
+from llmb.values.scalars import LONGEST_S
+
+SPARE = 1.25
+"""Part of the time limit that is for start-up and slower steps."""
 
 
-def fill_remedy(failure: Failure, plan: RunPlan, record: RunRecord) -> Failure:
-    """Return the failure with the names of the run in the commands of its remedy. Unknown names stay in capitals."""
-    return fill_commands(failure, _names(plan, record))
+def fill_remedy(failure: Failure, plan: RunPlan, record: RunRecord, steps_done: int = 0) -> Failure:
+    """Return the failure with the names of the run in the commands of its remedy. Unknown names stay in capitals.
+
+    A longer time limit suffices for all steps at the speed of ``steps_done``, the steps of the run that ended.
+    """
+    return fill_commands(failure, {**_names(plan, record), "LONGER": _longer_limit(plan, steps_done)})
+
+
+def _longer_limit(plan: RunPlan, steps_done: int) -> str:
+    """Return a duration of at least twice the time limit, with a quarter to spare for the missing steps."""
+    limit_s, steps = plan.job.time_limit_s, plan.run.steps
+    needed_s = limit_s * max(2, SPARE * steps / steps_done if steps_done else 2)
+    minutes = math.ceil(min(needed_s, LONGEST_S) / 60)
+    return f"{minutes}m" if minutes % 60 else f"{minutes // 60}h"
 
 
 def describe_rejection(handle: JobHandle, plan: RunPlan, record: RunRecord) -> str:

@@ -64,6 +64,7 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
     repeat = Repeat(window=window, steady_state=steady) if window else None
     judgement = _judge(run, Candidate(repeat=repeat, objection=objection), summary)
     proxy = proxy_note(run.architecture, run.published_architecture)
+    failure = None if completed else _find_failure(plan, logs, ending, past, registry)
     own_notes = (proxy, ending.reason if completed else "", high_mfu_note(run, metrics))
     result = attrs.evolve(
         read_result(record),
@@ -71,7 +72,7 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         metrics=metrics,
         verdict=judgement.verdict,
         reason=judgement.reason if completed else ending.reason,
-        failure=None if completed else fill_remedy(_find_failure(plan, logs, ending, past, registry), plan, record),
+        failure=fill_remedy(failure, plan, record, logs.series.count) if failure else None,
         notes=tuple(filter(None, own_notes)),
         refused=ending.cause == "refused",
         steps_done=logs.series.count,

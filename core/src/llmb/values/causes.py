@@ -49,7 +49,7 @@ class CauseEntry:
 CAUSES: Mapping[Cause, CauseEntry] = {
     "timeout": CauseEntry(
         "the job reached its time limit",
-        "raise the limit (`llmb run SPEC --set workload.time_limit=2h`), or run fewer steps",
+        "raise the limit (`llmb run SPEC --set workload.time_limit=LONGER`), or run fewer steps",
         state="timeout",
         origin="user",
     ),
@@ -76,7 +76,7 @@ CAUSES: Mapping[Cause, CauseEntry] = {
     "cancelled": CauseEntry("the job was cancelled", "run it again: `llmb run SPEC`", state="cancelled"),
     "deadline": CauseEntry(
         "the job's deadline passed",
-        "run it again with a later deadline, or a shorter time limit: `llmb run SPEC --set workload.time_limit=30m`",
+        "run it again with a later deadline, or a shorter time limit: `llmb run SPEC --set workload.time_limit=LIMIT`",
         search_logs=True,
         origin="user",
     ),

@@ -39,7 +39,7 @@ REMEDIES = (
     ),
     (
         ("partitiontimelimit", "time limit"),
-        "`llmb run SPEC --set workload.time_limit=30m`, or with a partition that allows more: "
+        "`llmb run SPEC --set workload.time_limit=LIMIT`, or with a partition that allows more: "
         "`llmb run SPEC --set target.partition=NAME`; `sinfo -o '%P %l'` lists both",
     ),
     (
