@@ -103,6 +103,8 @@ def test_a_rejected_job_can_be_submitted_again(sbatch: Any) -> None:
 def test_a_rejection_of_several_lines_becomes_one_line(sbatch: Any) -> None:
     sbatch.program("sbatch", r"printf 'sbatch: error: policy:\r\nno jobs\v\ttoday\r\n' >&2; exit 1")
     assert " ".join(sbatch.submit().refused.split()) == "sbatch rejected the job: policy: no jobs today"
+    sbatch.program("sbatch", r"printf 'sbatch: error: invalid x\nsbatch: error: no such x\n' >&2; exit 1")
+    assert sbatch.submit().refused == "sbatch rejected the job: invalid x; no such x"
 
 
 def test_answers_of_processes_that_end_at_the_same_time_do_not_mix(sbatch: Any) -> None:

@@ -73,5 +73,6 @@ def _handle(line: str, directories: Mapping[str, str]) -> JobHandle:
     identity, job_id, message = line.split("\t", 2)
     if job_id:
         return JobHandle(id=identity, directory=directories[identity], job_id=job_id)
-    refused = f"sbatch rejected the job: {message.replace('sbatch: error: ', ' ').strip()}"
+    errors = filter(None, map(str.strip, message.split("sbatch: error: ")))
+    refused = f"sbatch rejected the job: {'; '.join(errors)}"
     return JobHandle(id=identity, directory=directories[identity], refused=refused, remedy=find_remedy(message))
