@@ -72,7 +72,7 @@ def test_a_run_that_would_start_passes_every_check(toy_slurm: Any) -> None:
         ({"target": {"account": "nosuch"}}, "account", "you may not use the account nosuch", 'set `account = "proj1"'),
         ({"target": {"qos": "nosuch"}}, "submission", "Invalid qos specification", "--set target.qos=NAME`"),
         ({"target": {"partition": "short"}}, "time limit", "60 minutes; short allows 2:00", 'set `time_limit = "2m"`'),
-        ({"target": {"partition": "narrow"}}, "nodes", "narrow allows at most 1 nodes", "use fewer GPUs, or"),
+        ({"target": {"partition": "narrow"}}, "nodes", "narrow allows at most 1 node for a job", "use fewer GPUs, or"),
         ({"workload": {"gpus": 64}}, "nodes", "batch has 4 nodes with H100 GPUs; the job needs 8", "use fewer GPUs"),
         (
             {"workload": {"gpu_type": "a100"}},

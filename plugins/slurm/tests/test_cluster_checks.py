@@ -53,7 +53,7 @@ def test_a_healthy_cluster_passes_all_checks() -> None:
         ({"unreachable": "Unable to contact"}, {}, "Slurm", "Unable to contact", "try again later"),
         ({}, {"partition": "nosuch"}, "partition", "nosuch does not exist", "in [target], or to cpu"),
         ({"default_partition": ""}, {}, "partition", "no default partition", 'set `partition = "batch"` in [target]'),
-        ({}, {"partition": "old"}, "partition", "old: 1 nodes", "`sinfo -p old` reports it up, or set `partition"),
+        ({}, {"partition": "old"}, "partition", "old: 1 node,", "`sinfo -p old` reports it up, or set `partition"),
         ({}, {"partition": "cpu"}, "partition", "no GPUs known to Slurm", 'set `gpu_request = "none"` in [target]'),
         ({}, {"account": "nosuch"}, "account", "may not use the account nosuch", '`account = "proj1"` in [target]'),
         ({"pyxis": "no"}, {}, "pyxis", "does not support container images", '`runtime = "venv"`'),

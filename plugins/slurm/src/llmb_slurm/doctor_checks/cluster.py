@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from llmb import DoctorCheck, Host, Script, Target
 from llmb_slurm.doctor_checks.nodes import (
     available_partitions,
+    counted_nodes,
     or_set_in_target,
     partitions,
     set_in_target,
@@ -144,7 +145,7 @@ def _split(text: str) -> list[str]:
 def _described(name: str, fact: str) -> str:
     _, limit, nodes, gres = fact.split("|", 3)
     gpus = gres if "gpu" in gres else "no GPUs known to Slurm"
-    return f"{name}: {nodes} nodes, {gpus}, time limit {limit}"
+    return f"{name}: {counted_nodes(nodes)}, {gpus}, time limit {limit}"
 
 
 def _account(facts: Mapping[str, str], options: SlurmOptions) -> DoctorCheck:

@@ -66,6 +66,11 @@ def available_partitions(facts: Mapping[str, str]) -> dict[str, str]:
     return {name: fact for name, fact in found.items() if fact.startswith("up|")}
 
 
+def counted_nodes(number: int | str) -> str:
+    """Return the number with its noun: "1 node", "2 nodes"."""
+    return f"{number} node" if str(number) == "1" else f"{number} nodes"
+
+
 def check_nodes(job: Job, target: Target[SlurmOptions], names: Sequence[str]) -> DoctorCheck:
     """Check whether one partition has enough nodes with enough GPUs of the right type."""
     checks = [_nodes_of_partition(job, target, name) for name in names]
@@ -79,7 +84,7 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
         return DoctorCheck(name="nodes", ok=None, detail=f"sinfo lists no nodes of {name}; {needs}")
     most = _setting(target.facts, name, "MaxNodes")
     if most.isdigit() and int(most) < job.nodes:
-        return _too_few(f"{name} allows at most {most} nodes for a job; {needs}")
+        return _too_few(f"{name} allows at most {counted_nodes(most)} for a job; {needs}")
     wanted = target.gpu_types[0] if target.gpu_types and job.gpus_per_node else ""
     typed = [each for each in nodes if not wanted or not each.gpu_types or wanted in each.gpu_types]
     described = f" with {wanted.upper()} GPUs" if wanted else ""
@@ -90,12 +95,13 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
             if others
             else ""
         )
-        detail = f"{name} has {sum(each.count for each in typed)} nodes{described}{other}; {needs}"
+        detail = f"{name} has {counted_nodes(sum(each.count for each in typed))}{described}{other}; {needs}"
         return _too_few(detail, name="nodes" if typed else "GPU type")
     per_node = job.gpus_per_node if target.options.gpu_request != "none" else 0
     large = [each for each in typed if each.gpus >= per_node]
     if sum(each.count for each in large) < job.nodes:
-        detail = f"{name} has {sum(each.count for each in large)} nodes with {per_node} GPUs or more; {needs}"
+        nodes_found = counted_nodes(sum(each.count for each in large))
+        detail = f"{name} has {nodes_found} with {per_node} GPUs or more; {needs}"
         fewer = max((each.gpus for each in typed if 0 < each.gpus < per_node), default=0)
         lower = f"set `gpus_per_node = {fewer}` in [target], or partition to one with such nodes"
         return _too_few(detail, lower if fewer else MORE_NODES)
@@ -103,11 +109,13 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
     total = sum(each.count for each in large)
     if usable < job.nodes:
         remedy = "wait until the other nodes are back (`sinfo -R` lists the reasons), or use fewer GPUs"
-        return _too_few(f"{usable} of {total} nodes of {name}{described} are up; {needs}", remedy)
+        return _too_few(f"{usable} of {counted_nodes(total)} of {name}{described} are up; {needs}", remedy)
     if wanted and not any(each.gpu_types for each in large):
         reason = f"Slurm does not know their type: compare it with {wanted}"
-        return DoctorCheck(name="nodes", ok=None, detail=f"{name} has {total} nodes with GPUs; {needs}. {reason}")
-    return DoctorCheck(name="nodes", ok=True, detail=f"{name} has {usable} nodes{described}; {needs}")
+        return DoctorCheck(
+            name="nodes", ok=None, detail=f"{name} has {counted_nodes(total)} with GPUs; {needs}. {reason}"
+        )
+    return DoctorCheck(name="nodes", ok=True, detail=f"{name} has {counted_nodes(usable)}{described}; {needs}")
 
 
 def _too_few(detail: str, remedy: str = MORE_NODES, *, name: str = "nodes") -> DoctorCheck:
