@@ -161,8 +161,8 @@ def test_differences_are_ranked_by_kind_and_by_the_number_of_points(llmb: Llmb, 
     assert "  env NCCL_IB_SL  1                                      not set     1 of 2 points" in lines
 
 
-def test_values_that_llmb_generates_are_no_differences(record: Record) -> None:
-    generated = ("LLMB_RUN_DIR", "MASTER_PORT", "HOSTNAME", "RANK")
+def test_values_that_llmb_or_a_terminal_generates_are_no_differences(record: Record) -> None:
+    generated = ("LLMB_RUN_DIR", "MASTER_PORT", "HOSTNAME", "RANK", "TERM", "TERM_PROGRAM", "TMUX", "TMUX_PANE")
     sides = [
         record(provenance={"env": {name: f"{name}{side}" for name in generated}, "job_id": side, "created": side})
         for side in ("2026-11-01", "2026-11-02")

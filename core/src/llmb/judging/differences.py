@@ -31,11 +31,12 @@ Versions of drivers, libraries and schedulers are "system", like all keys that n
 
 GENERATED = re.compile(
     r"""env\.(?:LLMB_|PMI|PRTE|OMPI_|CONTAINER_ID|MASTER_|RANK$|LOCAL_RANK$|NODE_RANK$|WORLD_SIZE$|HOSTNAME$
-        |PATH$|HOME$|PWD$|OLDPWD$|TMPDIR$|SHLVL$|_$|SSH_|LD_LIBRARY_PATH$|XDG_|JOURNAL_STREAM$|INVOCATION_ID$|DBUS_)
+        |PATH$|HOME$|PWD$|OLDPWD$|TMPDIR$|SHLVL$|_$|SSH_|LD_LIBRARY_PATH$|XDG_|JOURNAL_STREAM$|INVOCATION_ID$|DBUS_
+        |TERM|COLORTERM$|COLUMNS$|LINES$|LS_COLORS$|TMUX|STY$|WINDOW$|WINDOWID$|DISPLAY$|WAYLAND_|VSCODE_|GPG_TTY$|PS1$)
     |provenance\.|target\.(?:workdir|lock|name|host|shared|max_jobs|account)|workload\.(?:time_limit|repeats)|telemetry\.""",
     re.VERBOSE,
 )
-"""Keys that llmb, a scheduler or the shell generates, and that cannot explain a change."""
+"""Keys that llmb, a scheduler, the shell or the terminal generates, and that cannot explain a change."""
 
 NOT_COMPARED = (
     *("run_id", "repeat", "repeats", "first_repeat", "created", "sweep", "job_id", "proxy", "host", "imported", "logs"),
