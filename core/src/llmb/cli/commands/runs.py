@@ -19,7 +19,7 @@ Filters = Annotated[
     typer.Argument(
         metavar="[FILTER]...",
         help="key=value: recipe, image, target (with *), gpu_type, dtype, gpus (64 or 64..512), state, verdict, since, "
-        "until (7d or 2026-11-01). A comma means or, key!=value excludes runs; all filters must match.",
+        "until (7d, or 2026-11-01 in UTC). A comma means or, key!=value excludes runs; all filters must match.",
         show_default=False,
         autocompletion=complete_filter,
     ),

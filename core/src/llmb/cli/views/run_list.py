@@ -25,7 +25,7 @@ def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
     columns = [Column("run"), *([Column("sweep", wraps=18)] if any(differences) else [])]
     columns += [Column("state"), Column("verdict", optional=True), Column("s/step", right=True, optional=True)]
     columns += [Column("cause", wraps=14, optional=True)]
-    columns += [Column(title, right=True, optional=True) for title in ("MFU %", "tokens/s", "created")]
+    columns += [Column(title, right=True, optional=True) for title in ("MFU %", "tokens/s", "created (UTC)")]
     rows = [_line(run, [each] if any(differences) else []) for run, each in zip(runs, differences, strict=True)]
     print_table(columns, rows)
     for run in runs:
