@@ -55,6 +55,16 @@ def test_without_a_framework_the_logs_of_a_folder_are_tried(llmb: Llmb, tmp_path
     ]
 
 
+def test_a_log_with_steps_is_found_behind_many_logs_of_failures(llmb: Llmb, tmp_path: Path) -> None:
+    failure = b"CUDA error: uncorrectable ECC error encountered\n"
+    for name in "abcdefgh":
+        (tmp_path / f"{name}.log").write_bytes(b"nothing\n" if name < "e" else failure)
+    (tmp_path / "i.log").write_bytes(NEMO_STEP + failure)
+    answer = llmb("parse", tmp_path)
+    assert "llmb: reading logs of nemo_launcher; --framework NAME selects another framework" in answer.err.splitlines()
+    assert (answer.status, "no maxtext steps found" in answer.err) == (0, False)
+
+
 @pytest.mark.parametrize("named", [(), ("--framework", "maxtext")])
 def test_the_training_log_is_found_behind_the_logs_of_many_ranks_and_nodes(
     llmb: Llmb, tmp_path: Path, named: tuple[str, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -79,10 +80,11 @@ def parse(
     stated = _stated_framework(framework, recipe, gpus)
     paths = _paths(logs, stated)
     name = stated or _recognise_framework(paths)
+    read = partial(llmb.parse_paths, paths, recipe=recipe, gpus=gpus, steps=steps, run=run)
     with with_option_names(), show_activity(f"reading {paths[0]}"):
-        parsed = llmb.parse_paths(
-            paths, framework=name, recipe=recipe, gpus=gpus, window=parse_window(window), steps=steps, run=run
-        )
+        parsed = read(framework=name, window=parse_window(window))
+        if not stated and (writer := _find_writer(parsed)):
+            name, parsed = writer, read(framework=writer, window=parse_window(window))
     faults = [fault for each in parsed for fault in each.faults]
     error = llmb.LogError(*faults) if faults else None
     if error and not any(each.logs for each in parsed):
@@ -123,6 +125,16 @@ def _recognise_framework(paths: Sequence[Path]) -> str:
 
     with show_activity(f"reading {paths[0]}"):
         return llmb.recognise_framework(paths)
+
+
+def _find_writer(parsed: Sequence[llmb.ParsedPath]) -> str | None:
+    """Return the framework that has steps in logs without a step of the framework that llmb chose, if any.
+
+    llmb chooses it from a few logs, and these may all be of runs that failed.
+    """
+    if any(each.has_steps for each in parsed):
+        return None
+    return next((each.written_by for each in parsed if each.written_by), None)
 
 
 def _print_log(log: llmb.ParsedLog, *, as_json: bool, as_csv: bool) -> None:
