@@ -17,7 +17,6 @@ from llmb.values.host import Host
 from llmb.values.job import Script
 from llmb.values.job_status import JobHandle, JobState, JobStatus
 
-OUTPUT_BYTES = 200  # of the last output of a job that has not ended, as detached.sh prints it
 SOME_STARTED = 75  # exit code: a job could not be started, but an earlier one was
 
 
@@ -93,8 +92,6 @@ def _run(host: Host, calls: str) -> str:
 
 def _status(line: str) -> tuple[str, JobStatus]:
     identity, state, pid, exit_code, cause, reason = line.split("\t")
-    if state != "ended" and len(reason.encode()) >= OUTPUT_BYTES:
-        reason = reason.partition(" ")[2]  # the line may begin within a secret
     return identity, JobStatus(
         state=cast("JobState", state),
         job_id=pid or None,

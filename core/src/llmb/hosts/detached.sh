@@ -20,6 +20,18 @@ submit() {
   )
 }
 
+# last_output LOG: print the end of the last line of a log, from the beginning of a word: a part of a word may be the part
+# of a secret, which no mask recognizes. A progress bar returns to the start of its line.
+last_output() {
+  local end
+  end=$(tail -c 200 "$1" 2>/dev/null | tr '\r' '\n')
+  if [[ $end == *$'\n'* ]] || [ "$(stat -c %s "$1")" -le 200 ]; then
+    printf '%s\n' "${end##*$'\n'}"
+  elif [[ $end == *' '* ]]; then
+    printf '%s\n' "${end#* }"
+  fi
+}
+
 # poll ID DIRECTORY: print id, state, process id, exit code, cause and reason, separated by tabs. The reason of a job
 # that has not ended is its last output.
 poll() {
@@ -34,9 +46,8 @@ poll() {
     if [ "$state" = ended ]; then :; elif [ -e "$2/cancelled" ]; then
       output='being cancelled'
     elif [ -s "$2/out.log" ]; then
-      output=$(tail -c 200 "$2/out.log" 2>/dev/null | tr '\r' '\n') # a progress bar returns to the start of its line
+      output=$(last_output "$2/out.log")
     fi
-    output=${output##*$'\n'}
   fi
   printf '%s\t%s\t%s\t%s\n' "$1" "$state" "$pid" "${ended:-$'\t\t'${output//[[:cntrl:]]/ }}"
 }
