@@ -113,6 +113,19 @@ def test_evidence_of_a_long_line_is_the_part_around_the_signature(tmp_path: Path
     assert (len(found.evidence) <= 400, found.line) == (True, 2)
 
 
+def test_an_argument_with_a_wrong_value_is_the_cause(tmp_path: Path) -> None:
+    usage = "0: usage: train.py [-h] [--delay DELAY]\n0:                [--tp {1,2}]\n"
+    for error in (
+        "argument --delay: invalid float value: 'x y'",
+        "argument --tp: invalid choice: 3 (choose from 1, 2)",
+        "argument -s/--steps: expected one argument",
+    ):
+        found = diagnose(write(tmp_path, run=f"{usage}0: train.py: error: {error}\n"))
+        assert found
+        assert (found.cause, found.line) == ("the program rejects the value of an argument", 3)
+    assert diagnose(write(tmp_path, run="error: argument parsing took 3 s\n")) is None
+
+
 # Processes that die because another one did
 
 
