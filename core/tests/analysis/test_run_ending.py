@@ -115,3 +115,9 @@ def test_a_run_without_the_end_that_its_framework_prints_did_not_complete() -> N
 def test_an_end_without_all_steps_names_the_reason_that_the_job_recorded() -> None:
     found = ending("completed", steps=4, reason="/work/runs/a: Disk quota exceeded")
     assert found.reason == "it ended without an error after 4 of 5 steps; /work/runs/a: Disk quota exceeded"
+
+
+def test_a_run_that_ended_without_a_step_is_parsed_to_find_out_why() -> None:
+    command = "`llmb parse LOGS --framework FRAMEWORK`"
+    assert command in ending("completed", steps=0).remedy
+    assert command not in ending("completed", steps=4).remedy

@@ -77,7 +77,7 @@ def determine_ending(
     elif all_steps and (cause in ("completed", "timeout") or (only_exit_left and CAUSES[cause].is_crash)):
         return Ending(state="completed", cause=cause, reason=_describe_exit(status, cause, steps_requested))
     elif cause == "completed":
-        return _end_with_missing_steps(status, done, parser_error)
+        return _end_with_missing_steps(status, steps_done, done, parser_error)
     else:
         entry = CAUSES[cause]
         reason, remedy = _describe(status, cause, done), status.remedy or entry.remedy
@@ -92,14 +92,13 @@ def _find_cause(reported: Cause, all_steps: bool, messages: Set[NoticeKind]) -> 
     return reported
 
 
-def _end_with_missing_steps(status: JobStatus, done: str, parser_error: str) -> Ending:
+def _end_with_missing_steps(status: JobStatus, steps_done: int, done: str, parser_error: str) -> Ending:
     if parser_error:
         remedy = "fix the plugin, then run `llmb parse LOGS --framework FRAMEWORK`"
         return Ending(state="failed", cause="completed", reason=f"{parser_error} ({done} read)", remedy=remedy)
-    remedy = (
-        status.remedy
-        or "see the end of the log (`llmb logs RUN`): the framework stopped early, or printed no step times"
-    )
+    early = "see the end of the log (`llmb logs RUN`): the framework stopped early, or printed no step times"
+    unread = "; if it printed some, `llmb parse LOGS --framework FRAMEWORK` shows why none was read"
+    remedy = status.remedy or early + ("" if steps_done else unread)
     reason = "; ".join(filter(None, (f"it ended without an error after {done}", status.reason)))
     return Ending(state="failed", cause="completed", reason=reason, remedy=remedy, search_logs=True)
 
