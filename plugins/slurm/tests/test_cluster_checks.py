@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from llmb import DoctorCheck, FrozenMap, Target
+from llmb import DoctorCheck, FrozenMap, Script, Target
 from llmb.hosts.local_host import LocalHost
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.plugin import Slurm
@@ -99,3 +101,21 @@ def test_a_cpu_partition_passes_if_no_gpus_are_requested() -> None:
 )
 def test_checks_that_need_slurm_are_left_out_without_it(facts: dict[str, str], names: set[str]) -> None:
     assert set(found(facts)) == names
+
+
+def test_the_test_of_a_submission_has_the_environment_of_the_submission(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """sbatch prefers variables such as SBATCH_QOS to the options of a script."""
+    (tmp_path / "sbatch").write_text(f"#!/bin/bash\ncompgen -e >{tmp_path}/exported\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    for name in ("SBATCH_ACCOUNT", "SBATCH_PARTITION", "SBATCH_QOS"):
+        monkeypatch.setenv(name, "mine")
+    facts = FrozenMap(FACTS)
+    target = Target(scheduler="slurm", workdir="/w", options=SlurmOptions(partition="batch"), facts=facts)
+    script = Script(id="a", directory="/w/runs/a", text="#!/bin/bash\n#SBATCH --partition=batch\n")
+    checks = {each.name: each for each in Slurm().checks(target, LocalHost(), [script])}
+    assert checks["submission"].ok
+    exported = (tmp_path / "exported").read_text().split()
+    assert [name for name in exported if name.startswith("SBATCH_")] == ["SBATCH_ACCOUNT"]

@@ -28,10 +28,10 @@ from llmb import (
     exported_variables_probe,
     hookimpl,
     read_signatures,
-    resource_text,
     unpassed_variables_note,
     venv_task,
 )
+from llmb_slurm.bash_files import queries
 from llmb_slurm.cancel import cancel_jobs
 from llmb_slurm.choose_runtime import choose_runtime
 from llmb_slurm.containers import import_task
@@ -94,7 +94,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
 
         That is the check for pyxis, and the variables that another host exports, which sbatch does not pass on.
         """
-        complete = resource_text("llmb_slurm", "probe.sh")
+        complete = queries("probe.sh")
         if not target.gpu_types:
             return complete
         exported = exported_variables_probe() if target.host else ""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from llmb import Cause, Host, JobHandle, JobStatus, TargetError, resource_text
+from llmb import Cause, Host, JobHandle, JobStatus, TargetError
+from llmb_slurm.bash_files import queries
 from llmb_slurm.job_states import job_stage, job_status
 from llmb_slurm.sbatch_directives import job_mark
 from llmb_slurm.squeue_sacct import Accounting, JobRow, parse_sacct, parse_squeue_line
@@ -74,7 +75,8 @@ def _query_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, st
     queue = {row.job_id: row for line in lines[divide + 1 :] if (row := parse_squeue_line(line))}
     known = {ticket.id: ticket.job_id for ticket in tickets if ticket.job_id}
     known |= {identity: job_id for identity, _, job_id in (each.partition("\t") for each in lines[:divide]) if job_id}
-    marks = {row.comment: row.job_id for row in queue.values()}
+    last = sorted((row for row in queue.values() if row.job_id.isdecimal()), key=lambda row: int(row.job_id))
+    marks = {row.comment: row.job_id for row in last}  # a task that was submitted again had another job
     known |= {
         each.id: marks[mark]
         for each in tickets
@@ -167,8 +169,7 @@ def _with_files(status: JobStatus, files: JobFiles) -> JobStatus:
 
 def run_functions(host: Host, calls: str, what: str) -> str:
     """Run functions of poll.sh and return their output. Raise TargetError if one fails."""
-    functions = resource_text("llmb_slurm", "poll.sh")
-    result = host.run(f"{functions}\n{calls}", timeout_s=TIMEOUT_S)
+    result = host.run(f"{queries('job_id.sh', 'poll.sh')}\n{calls}", timeout_s=TIMEOUT_S)
     if result.exit_code:
         lines = result.stderr.strip().splitlines() or [f"exit code {result.exit_code}"]
         raise TargetError(f"cannot query Slurm ({what}): {lines[-1]}")

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from llmb import BusyError, Host, JobHandle, Script, TargetError, UnknownOutcomeError, lock_function, resource_text
+from llmb import BusyError, Host, JobHandle, Script, TargetError, UnknownOutcomeError, lock_function
+from llmb_slurm.bash_files import bash_files
 from llmb_slurm.remedies import find_remedy
 from llmb_slurm.sbatch_directives import job_mark
 
@@ -51,8 +52,7 @@ def _submit(scripts: Sequence[Script], host: Host) -> dict[str, JobHandle]:
             for each in group
         ]
         calls.append("submit_jobs")
-    functions = f"{lock_function()}\n{resource_text('llmb_slurm', 'submit.sh')}"
-    result = host.run("\n".join([functions, *calls, 'exit "$failed"']), timeout_s=TIMEOUT_S)
+    result = host.run("\n".join([submission_functions(), *calls, 'exit "$failed"']), timeout_s=TIMEOUT_S)
     directories = {script.id: script.directory for script in scripts}
     handles = [_handle(line, directories) for line in filter(None, result.stdout.split("\n"))]
     if result.exit_code:
@@ -63,10 +63,20 @@ def _submit(scripts: Sequence[Script], host: Host) -> dict[str, JobHandle]:
     return {handle.id: handle for handle in handles}
 
 
-def _group(script: Script) -> tuple[str, str, str]:
-    """Return the folder to lock, and "account" and "partition" unless the script sets them: equal in each group."""
+def submission_functions() -> str:
+    """Return the bash functions that submit jobs. They leave only the variables of a login in the environment."""
+    return f"{lock_function()}\n{bash_files('job_id.sh', 'submit.sh')}"
+
+
+def defaults(script: Script) -> tuple[str, str]:
+    """Return "account" and "partition", each empty if the script sets it: the arguments of `set_defaults`."""
     account, partition = ("" if f"\n#SBATCH --{name}=" in script.text else name for name in ("account", "partition"))
-    return str(PurePosixPath(script.directory).parent), account, partition
+    return account, partition
+
+
+def _group(script: Script) -> tuple[str, str, str]:
+    """Return the folder to lock, and the defaults: equal in each group."""
+    return str(PurePosixPath(script.directory).parent), *defaults(script)
 
 
 def _handle(line: str, directories: Mapping[str, str]) -> JobHandle:

@@ -17,6 +17,7 @@ from llmb_slurm.doctor_checks.nodes import (
 )
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.remedies import MINE, find_remedy
+from llmb_slurm.submit import defaults, submission_functions
 
 MAX_CLOCK_DIFFERENCE_S = 30
 CORRECT = "correct the option of [target] that sbatch names; `sbatch --help` lists the options of this version of Slurm"
@@ -40,9 +41,12 @@ def checks(target: Target[SlurmOptions], host: Host, scripts: Sequence[Script] =
 
 def _submission(scripts: Sequence[Script], host: Host) -> DoctorCheck:
     """Check whether Slurm would accept the jobs: account, partition, QOS and every other option of theirs."""
-    headers = dict.fromkeys(_header(script) for script in scripts)
-    tests = [f"sbatch --test-only <<<{shlex.quote(header)} 2>&1 || exit 1" for header in headers]
-    result = host.run("\n".join(tests))
+    jobs = dict.fromkeys((_header(script), defaults(script)) for script in scripts)
+    tests = [
+        f"{shlex.join(['set_defaults', *names])}\nsbatch --test-only <<<{shlex.quote(header)} 2>&1 || exit 1"
+        for header, names in jobs
+    ]
+    result = host.run("\n".join([submission_functions(), *tests]))
     lines = result.stdout.strip().splitlines() or [result.stderr.strip()]
     if result.exit_code:
         detail = f"sbatch would reject the job: {lines[-1].removeprefix('sbatch: ')}"
