@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from llmb import BusyError, Script, TargetError, UnknownOutcomeError
+from llmb import BusyError, JobHandle, Script, TargetError, UnknownOutcomeError
 from llmb.hosts.local_host import LocalHost
 from llmb_slurm.plugin import Slurm
 from llmb_slurm.remedies import find_remedy
+from llmb_slurm.sbatch_directives import job_mark
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,27 @@ def test_the_name_of_the_cluster_is_removed_from_the_job_id(sbatch: Any) -> None
     assert sbatch.calls == ["sbatch"]
 
 
+def test_messages_of_the_site_beside_the_job_id_are_skipped(sbatch: Any) -> None:
+    """Wrappers of sbatch and plugins of its command line print on standard output too."""
+    sbatch.program("sbatch", "printf '%s\\n' '-- Welcome to Eos: 2 jobs --' 17 'Verifying quota: ok'; echo note >&2")
+    assert sbatch.submit().job_id == "17"
+    assert sbatch.submit().job_id == "17"
+    unknown = JobHandle(id="a", directory=sbatch.handles["a"].directory)
+    sbatch.program("squeue", "echo '17|PENDING|0|0|0|(null)|Priority|'")
+    assert Slurm().poll([unknown], LocalHost())["a"].job_id == "17"
+    assert sbatch.calls == ["sbatch", "squeue"]
+
+
+def test_a_job_whose_id_the_disk_has_no_room_for_is_found_in_the_queue(sbatch: Any) -> None:
+    mark = job_mark("a", f"{sbatch.folder}/runs/a")
+    sbatch.program("sbatch", "exit 0")
+    with pytest.raises(UnknownOutcomeError, match="sbatch printed no job id, and squeue does not list the job"):
+        sbatch.submit()
+    sbatch.program("squeue", f"printf '%s\\n' '17|PENDING|{mark}|' '9|FAILED|{mark}|' '18|PENDING|another|'")
+    assert sbatch.submit().job_id == "17"
+    assert sbatch.calls.count("sbatch") == 1
+
+
 def test_a_job_gets_the_proxies_of_the_host_and_no_other_setting_of_its_user(
     sbatch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +120,15 @@ def test_a_rejected_job_can_be_submitted_again(sbatch: Any) -> None:
     sbatch.program("sbatch", "echo 18")
     assert sbatch.submit().job_id == "18"
     assert sbatch.calls == ["sbatch", "sbatch"]
+
+
+def test_words_of_the_site_do_not_turn_a_rejection_into_an_unknown_outcome(sbatch: Any) -> None:
+    lines = (
+        "sbatch: Connection to the grid: see the lounge",
+        "sbatch: error: Batch job submission failed: Invalid qos",
+    )
+    sbatch.program("sbatch", f"printf '%s\\n' '{lines[0]}' '{lines[1]}' >&2; exit 1")
+    assert sbatch.submit().refused.endswith("Invalid qos")
 
 
 def test_a_rejection_of_several_lines_becomes_one_line(sbatch: Any) -> None:
@@ -163,6 +194,7 @@ def test_a_task_is_resubmitted_only_if_the_queue_reports_the_end_of_its_job(sbat
     [
         "Unable to contact slurm controller (connect failure)",
         "sbatch: fatal: Could not establish a configuration source",
+        "sbatch: error: Batch job submission failed: Protocol authentication error",
     ],
 )
 def test_nothing_is_submitted_if_the_controller_is_unreachable(sbatch: Any, message: str) -> None:

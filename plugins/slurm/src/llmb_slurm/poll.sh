@@ -1,10 +1,13 @@
 # Functions that query jobs. They change no files except `missing` in a job's directory.
 
+sacct_limit_s=60 # a database that hangs counts as accounting that does not respond
+
 # find_job_id ID DIRECTORY: print the id and, after a tab, the Slurm id of the job that was submitted there, if known.
 find_job_id() {
-  local job=''
-  { read -r job <"$2/job_id"; } 2>/dev/null || job=$(readlink "$2/claim")
-  printf '%s\t%s\n' "$1" "${job%%;*}"
+  local job
+  read_job_id "$2/job_id"
+  [ -n "$job" ] || job=$(readlink "$2/claim")
+  printf '%s\t%s\n' "$1" "$job"
 }
 
 # query_queue IDS: print the jobs with these Slurm ids, separated by commas, and all other jobs of the user that have

@@ -1,5 +1,5 @@
 # Functions that submit jobs, each exactly once. Files of a job's directory:
-#   job_id  the output of sbatch, written by sbatch itself; an empty file means that only the queue knows the job
+#   job_id  the output of sbatch, written by sbatch itself; if it contains no id, only the queue knows the job
 #   claim   symbolic link to the id of the job that runs there, created by that job
 
 # Keep only variables of a login: sbatch passes its environment to the job, secrets included, and SLURM_* and SBATCH_*
@@ -13,14 +13,14 @@ for name in $(compgen -e); do
   esac
 done
 
-# in_queue MARK: print the id of the job with this mark, if any. Fail if squeue gets no answer.
+# in_queue MARK: print the id of the last job with this mark, if any. Fail if squeue gets no answer.
 in_queue() {
-  local queue id state comment
+  local queue id state comment last=0
   queue=$(squeue --me -a -h -t all -O 'JobID:.0|,State:|,Comment:|') || return 1
   while IFS='|' read -r id state comment; do
-    [ "${comment%|}" = "$1" ] && echo "$id" && return
+    [ "${comment%|}" != "$1" ] || last=$((id > last ? id : last)) # a task that was submitted again had another job
   done <<<"$queue"
-  return 0
+  [ "$last" = 0 ] || echo "$last"
 }
 
 ended='|BOOT_FAIL|CANCELLED|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|PREEMPTED|REVOKED|TIMEOUT'
@@ -150,31 +150,28 @@ submit() {
       rejected "$1" "$error"
       return
     fi
-    read -r job <job_id
-    job=${job%%;*} # the name of the cluster may follow
+    read_job_id job_id
+    [ -n "$job" ] || job=$(submitted_before "$2") || exit 75 # a full disk has no room for the id
+    [ -n "$job" ] || { echo "sbatch printed no job id, and squeue does not list the job" >&2 && exit 75; }
   fi
   add_answer "$1"$'\t'"$job"$'\t\n'
 }
 
 # submitted_before MARK: print the Slurm id of the job that was submitted here, if any. Fail if that is unknown.
 submitted_before() {
-  local job=''
-  if [ -s job_id ]; then
-    job=$(<job_id)
-  elif [ -L claim ]; then
-    job=$(readlink claim)
-  else
-    job=$(in_queue "$1") || return 1
+  local job
+  read_job_id job_id
+  if [ -z "$job" ]; then
+    if [ -L claim ]; then job=$(readlink claim); else job=$(in_queue "$1") || return 1; fi
+    [ -z "$job" ] || echo "$job" >job_id
   fi
-  job=${job%%;*}
-  if [ -n "$job" ] && [ ! -s job_id ]; then echo "$job" >job_id; fi
   echo "$job"
 }
 
 # rejected ID MESSAGE: add the message of sbatch to `answers`. Exit if it means that the controller gave no answer.
 rejected() {
-  case $2 in
-    *"nable to contact"* | *unge* | *"onnection refused"* | *"configuration source"*) rm -f job_id && echo "$2" >&2 && exit 1 ;;
+  case ${2##*"submission failed: "} in # without the site's own messages before it
+    *"nable to contact"* | *unge* | *"rotocol auth"* | *"onnection refused"* | *"configuration source"*) rm -f job_id && echo "$2" >&2 && exit 1 ;;
     *"imed out"* | *"onnection"* | *"Zero Bytes"*) echo "$2" >&2 && exit 75 ;; # the controller may have accepted the job
   esac
   rm -f job_id
