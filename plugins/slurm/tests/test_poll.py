@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
-from llmb import JobHandle, JobStatus
+from llmb import JobHandle, JobStatus, TargetError
 from llmb.hosts.local_host import LocalHost
 from llmb_slurm.plugin import Slurm
+from llmb_slurm.sbatch_directives import job_mark
 
 DISABLED = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
 REFUSED = "echo 'Connection refused' >&2; exit 1"
@@ -92,3 +96,83 @@ def test_a_requeued_job_has_not_ended_even_if_its_last_attempt_has(
 ) -> None:
     status = poll(tmp_path, monkeypatch, "8|PENDING|2|0|0|(null)|BeginTime|", "8\t143\t\n")
     assert (status.state, status.cause, status.attempt) == ("pending", "", 2)
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
+    """Put programs on the PATH."""
+    (folder / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
+    for name, bash in programs.items():
+        (folder / "bin" / name).write_text(f"#!/bin/bash\n{bash}\n")
+        (folder / "bin" / name).chmod(0o755)
+
+
+VARIABLES = ("SLURM_CLUSTERS", "SQUEUE_PARTITION", "SACCT_FORMAT", "SCANCEL_STATE")
+
+
+def test_variables_of_the_login_do_not_change_the_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that SQUEUE_PARTITION hides would be lost, and one that SCANCEL_STATE excludes would run on."""
+    for name in (*VARIABLES, "SLURM_CONF"):
+        monkeypatch.setenv(name, "set")
+    record = f"compgen -e >>{tmp_path}/exported"
+    install(tmp_path, monkeypatch, squeue=record, sacct=record, scancel=record)
+    poll_again(tmp_path)
+    Slurm().cancel([JobHandle(id="a", directory=str(tmp_path), job_id="8")], LocalHost())
+    exported = (tmp_path / "exported").read_text().split()
+    assert not {*VARIABLES} & {*exported}
+    assert exported.count("SLURM_CONF") == 4  # squeue and sacct, then squeue and scancel
+
+
+def test_accounting_that_hangs_does_not_hide_the_end_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ended").write_text("8\t3\tphase train: exit code 3\n")
+    install(
+        tmp_path,
+        monkeypatch,
+        squeue="",
+        sacct="exec sleep 600",
+        timeout=f'shift; exec {shutil.which("timeout")} 0.1 "$@"',
+    )
+    assert (poll_again(tmp_path).cause, poll_again(tmp_path).exit_code) == ("failed", 3)
+
+
+def test_the_clock_of_a_file_server_does_not_end_the_wait_for_accounting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server sets the time of a file that is created on it. Here, that clock is 10 minutes behind."""
+    install(
+        tmp_path, monkeypatch, squeue="", sacct="", date="printf '%(%s)T + 600\\n' | ( read -r now; echo $((now)) )"
+    )
+    assert poll_again(tmp_path).state == "unknown"
+    assert poll_again(tmp_path).state == "unknown"
+
+
+def test_a_job_without_an_id_is_the_last_one_that_carries_its_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that was submitted again had another job, which squeue lists after those that have not ended."""
+    mark = job_mark("a", str(tmp_path))
+    install(
+        tmp_path, monkeypatch, squeue=f"echo '10|PENDING|0|0|0|{mark}|Priority|'; echo '9|FAILED|0|256|0|{mark}|None|'"
+    )
+    status = Slurm().poll([JobHandle(id="a", directory=str(tmp_path))], LocalHost())["a"]
+    assert (status.state, status.job_id) == ("pending", "10")
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_error"),
+    [
+        ("Invalid job id specified", False),
+        ("Job/step already completing or completed", False),
+        ("Job can not be altered now, try again later", True),
+        ("Unable to contact slurm controller (connect failure)", True),
+    ],
+)
+def test_a_cancellation_that_fails_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str, is_error: bool
+) -> None:
+    """Only jobs that have ended are left alone."""
+    ended = "scancel: error: Kill job error on job id 7: Job/step already completing or completed"
+    scancel = f"printf '%s\\n' '{ended}' 'scancel: error: Kill job error on job id 8: {reason}' >&2; exit 1"
+    install(tmp_path, monkeypatch, squeue="", scancel=scancel)
+    with pytest.raises(TargetError, match=re.escape(reason)) if is_error else contextlib.nullcontext():
+        Slurm().cancel([JobHandle(id="a", directory=str(tmp_path), job_id="8")], LocalHost())

@@ -1,6 +1,8 @@
-# cancel JOB_ID...: cancel jobs. Exit with 1 if Slurm does not respond. Ignore jobs that have ended or are unknown.
+# cancel JOB_ID...: cancel jobs. Exit with 1 if Slurm does not cancel one of them. Ignore jobs that have ended or are unknown.
 cancel() {
-  local error
-  error=$(scancel "$@" 2>&1) && return
-  case $error in *"nable to contact"* | *"imed out"* | *"onnection"* | *"Zero Bytes"* | *unge* | *"ccess"*) echo "$error" >&2 && exit 1 ;; esac
+  local errors
+  errors=$(scancel "$@" 2>&1) && return
+  errors=$(grep -v -e 'already completing or completed$' -e 'Invalid job id specified$' <<<"$errors") || return 0
+  echo "$errors" >&2
+  exit 1
 }

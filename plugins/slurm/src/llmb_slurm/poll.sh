@@ -31,7 +31,7 @@ read_job_files() {
   if [ ! -d "$2" ]; then
     since=999999999
   elif [ -n "$3" ]; then
-    [ -e "$2/missing" ] || : >"$2/missing"
+    [ -e "$2/missing" ] || touch -d "@$(date +%s)" "$2/missing" # the clock of a file server may differ
     since=$(($(date +%s) - $(stat -c %Y "$2/missing" || date +%s)))
   else
     rm -f "$2/missing"
@@ -44,7 +44,7 @@ query_accounting() {
   local output
   if ! command -v sacct >/dev/null; then
     echo disabled
-  elif output=$(sacct -X -n -P -j "$1" -o JobIDRaw,State,ExitCode,DerivedExitCode,Reason 2>&1); then
+  elif output=$(timeout "$sacct_limit_s" sacct -X -n -P -j "$1" -o JobIDRaw,State,ExitCode,DerivedExitCode,Reason 2>&1); then
     printf 'rows\n%s\n' "$output"
   elif [[ $output == *disabled* ]]; then
     echo disabled
@@ -59,7 +59,7 @@ query_accounting() {
 query_history() {
   local output job name state start end nodes partition qos user
   command -v sacct >/dev/null || { echo disabled; return; }
-  if ! output=$(SLURM_TIME_FORMAT=%s sacct -X -D -n -P -j "$1" \
+  if ! output=$(SLURM_TIME_FORMAT=%s timeout "$sacct_limit_s" sacct -X -D -n -P -j "$1" \
     -o JobIDRaw,JobName,State,Start,End,NodeList,Partition,QOS 2>&1); then
     [[ $output == *disabled* ]] && echo disabled || echo unavailable
     return
