@@ -42,6 +42,7 @@ def step_options(job: Job, **options: Any) -> set[str]:
         ("pmix", {}, {"--mpi=pmix", "--wait=60", "--kill-on-bad-exit=1"}),
         ("pmix", {"mpi": "pmi2"}, {"--mpi=pmi2"}),
         (None, {"mpi": "pmi2"}, {"--mpi=pmi2"}),
+        (None, {"sbatch": {"cpus-per-task": 12}}, {"--cpus-per-task=12"}),
         ("pmix", {"wait": 0, "kill_on_bad_exit": False}, {"--mpi=pmix", "--wait=0", "--kill-on-bad-exit=0"}),
     ],
 )
