@@ -73,6 +73,25 @@ def test_a_failed_check_has_a_detail_and_a_remedy(
     assert remedy in check.remedy
 
 
+@pytest.mark.parametrize(
+    ("slurm", "ok", "detail"),
+    [
+        ("slurm-wlm 22.05.8", False, "batch is only for accounts physics; yours: proj1"),
+        ("slurm 23.02.7", None, "batch is only for accounts physics and accounts below them; yours: proj1"),
+    ],
+)
+def test_an_account_may_be_below_one_of_the_partition(slurm: str, ok: bool | None, detail: str) -> None:
+    closed = {"slurm": slurm, "settings.batch": "PartitionName=batch AllowAccounts=physics"}
+    check = found(closed, account="proj1")["partition"]
+    assert (check.ok, check.detail) == (ok, detail)
+
+
+def test_the_case_of_an_account_is_ignored() -> None:
+    checks = found({"settings.batch": "PartitionName=batch AllowAccounts=proj1"}, account="Proj1")
+    assert checks["account"].ok
+    assert checks["partition"].ok
+
+
 def test_the_partition_of_a_remedy_is_up() -> None:
     facts = {"partition.a_down": "inact|1-00:00:00|4|gpu:h100:8"}
     for partition in ("nosuch", "cpu"):
@@ -106,7 +125,7 @@ def test_checks_that_need_slurm_are_left_out_without_it(facts: dict[str, str], n
 def test_the_test_of_a_submission_has_the_environment_of_the_submission(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """sbatch prefers variables such as SBATCH_QOS to the options of a script."""
+    """Variables such as SBATCH_QOS take precedence over the options of a script."""
     (tmp_path / "sbatch").write_text(f"#!/bin/bash\ncompgen -e >{tmp_path}/exported\n")
     (tmp_path / "sbatch").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

@@ -97,6 +97,7 @@ def test_a_cluster_of_nvlink_domains_passes() -> None:
         ),
         ({"nodes.nvl": "idle|36|gpu:b300:4"}, "GPU type", False, "0 nodes with GB300 GPUs"),
         ({"nodes.nvl": "idle|30|gpu:nvidia_gb300:4;drained|6|gpu:gb300:4"}, "nodes", False, "30 of 36 nodes of nvl"),
+        ({"nodes.nvl": "idle|30|gpu:gb300:4;inval|6|gpu:gb300:4"}, "nodes", False, "30 of 36 nodes of nvl"),
         ({"nodes.nvl": "idle|30|gpu:gb300:4;future|6|gpu:gb300:4"}, "nodes", False, "30 of 36 nodes of nvl"),
         ({"nodes.nvl": "idle|30|gpu:gb300:4;idle*|6|gpu:gb300:4"}, "nodes", False, "30 of 36 nodes of nvl"),
         ({"nodes.nvl": "mixed|36|gpu:gb300:2"}, "nodes", False, "0 nodes with 4 GPUs or more"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -106,9 +107,10 @@ def _partition(target: Target[SlurmOptions]) -> DoctorCheck:
     if down := [name for name in names if name not in available]:
         remedy = f"run again once `sinfo -p {down[0]}` reports it up" + or_set_in_target("partition", [*available])
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
-    if closed := next(filter(None, (_closed(name, target) for name in names)), ""):
+    if closed := next(filter(None, (_closed(name, target) for name in names)), None):
+        reason, certain = closed
         remedy = f"set partition, account or qos in [target] to one {MINE}"
-        return DoctorCheck(name="partition", ok=False, detail=closed, remedy=remedy)
+        return DoctorCheck(name="partition", ok=False if certain else None, detail=reason, remedy=remedy)
     if (
         _runs_use_gpus(target)
         and options.gpu_request != "none"
@@ -126,20 +128,31 @@ def _runs_use_gpus(target: Target[SlurmOptions]) -> bool:
     return target.gpu_types != ("cpu",)
 
 
-def _closed(name: str, target: Target[SlurmOptions]) -> str:
-    """Return why the user may not use a partition, or ""."""
+def _closed(name: str, target: Target[SlurmOptions]) -> tuple[str, bool] | None:
+    """Return why the user may not use a partition, and whether this is certain, or None if nothing forbids it.
+
+    Since Slurm 23.02, the accounts of a partition include those below them, which the probe does not know.
+    """
     line, options = target.facts.get(f"settings.{name}", ""), target.options
-    accounts = [options.account] if options.account else _split(target.facts.get("accounts", ""))
+    accounts = [options.account.lower()] if options.account else _split(target.facts.get("accounts", ""))
     groups = target.facts.get("groups", "").split()
     lists = (("AllowAccounts", accounts), ("AllowGroups", groups), ("AllowQos", [options.qos] if options.qos else []))
     for key, own in lists:
         allowed = _split(setting(line, key))
         if own and allowed and allowed != ["ALL"] and not {*own} & {*allowed}:
-            return (
-                f"{name} is only for {key.removeprefix('Allow').lower()} {', '.join(allowed)}; yours: {', '.join(own)}"
-            )
+            below = key == "AllowAccounts" and _version(target.facts) >= (23, 2)
+            only = f"{name} is only for {key.removeprefix('Allow').lower()} {', '.join(allowed)}"
+            return f"{only}{' and accounts below them' if below else ''}; yours: {', '.join(own)}", not below
     denied = {*_split(setting(line, "DenyAccounts"))} & {*accounts}
-    return f"{name} denies the account {', '.join(sorted(denied))}" if denied and len(accounts) == len(denied) else ""
+    if not denied or len(denied) < len(accounts):
+        return None
+    return f"{name} denies the account {', '.join(sorted(denied))}", True
+
+
+def _version(facts: Mapping[str, str]) -> tuple[int, int]:
+    """Return the year and month of the release of Slurm, or zeros if it is unknown."""
+    found = re.search(r"(\d+)\.(\d+)", facts["slurm"])
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def _split(text: str) -> list[str]:
@@ -156,7 +169,7 @@ def _account(facts: Mapping[str, str], options: SlurmOptions) -> DoctorCheck:
     accounts = _split(facts.get("accounts", ""))
     if not accounts:
         return DoctorCheck(name="account", ok=True, detail="Slurm reports no accounts")
-    if options.account and options.account not in accounts:
+    if options.account and options.account.lower() not in accounts:  # Slurm keeps names of accounts in lower case
         remedy = set_in_target("account", accounts)
         detail = f"you may not use the account {options.account}"
         return DoctorCheck(name="account", ok=False, detail=detail, remedy=remedy)

@@ -15,7 +15,7 @@ GPU_NAME = re.compile(r"(?<![a-z0-9])[a-z]{1,2}[0-9]{2,3}[a-z]?(?![a-z0-9])")
 
 MORE_NODES = "use fewer GPUs, or a partition with more such nodes; `sinfo -o '%P %D %G'` lists them"
 
-UNUSABLE = re.compile(r"(?i)(down|drain|fail|future|unk|maint|reboot|power(ed|ing)_down|no_respond)|.*\*$")
+UNUSABLE = re.compile(r"(?i)(down|drain|fail|future|inval|unk|maint|reboot|power(ed|ing)_down|no_respond)|.*\*$")
 """States of nodes on which no job starts. An asterisk marks a node that does not respond."""
 
 
