@@ -36,9 +36,19 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def install_nvidia_smi(programs: Any, recorded: str) -> None:
-    """Install an nvidia-smi that prints the recorded output if it is called with the recorded arguments."""
+    """Install an nvidia-smi that prints the recorded output if it is called with the recorded arguments.
+
+    With ``--id``, it prints only the GPUs with these indices.
+    """
     query = "--query-gpu=index,name,memory.total,memory.used,driver_version --format=csv,noheader,nounits"
-    programs("nvidia-smi", f'[ "$*" = "{query}" ] && while read -r l; do echo "$l"; done <{RECORDED / recorded}.csv')
+    programs(
+        "nvidia-smi",
+        f"""words=$*
+        [ "${{words%% --id=*}}" = "{query}" ] && while read -r l; do
+          case $words in *--id=*) [[ ,${{words#*--id=}}, = *,${{l%%,*}},* ]] || continue ;; esac
+          echo "$l"
+        done <{RECORDED / recorded}.csv""",
+    )
 
 
 def target(gpu_type: str = "h100", **options: Any) -> Target[LocalOptions]:
@@ -108,6 +118,23 @@ def test_jobs_may_use_all_gpus(programs: Any) -> None:
     assert "gpus_wanted=2\nmachine_gpus=(0 1)\n" in script
 
 
+def test_jobs_use_only_the_gpus_that_cuda_visible_devices_names(programs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_nvidia_smi(programs, "8-h100")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
+    assert "gpus_wanted=1\nmachine_gpus=(2 5)\n" in Local().build_job(job(1), probed()).text
+    with pytest.raises(SpecError, match=r"needs 4 GPUs, but this machine has 2 \(CUDA_VISIBLE_DEVICES is 2,5\)"):
+        Local().build_job(job(4), probed())
+
+
+@pytest.mark.parametrize("value", ["", "-1", "NoDevFiles", "MIG-12345678-1234-1234-1234-123456789abc"])
+def test_other_values_of_cuda_visible_devices_name_no_gpu(
+    programs: Any, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    install_nvidia_smi(programs, "2-h200")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    assert "machine_gpus=(0 1)" in Local().build_job(job(1), probed("h200")).text
+
+
 @pytest.mark.parametrize(
     ("recorded", "message"),
     [
@@ -174,6 +201,24 @@ def test_the_first_engine_that_works_is_used_and_reported(
     install_nvidia_smi(programs, "8-h100")
     [note] = Local().build_job(job(8, "nvcr.io/x:1"), probed()).notes
     assert f"images run in {chosen}" in note
+
+
+@pytest.mark.parametrize(
+    ("engine", "warning", "output"),
+    [
+        (
+            "docker",
+            "WARNING: Error loading config file: ~/.docker/config.json: permission denied",
+            '27.1.1|/x|{"runc"}',
+        ),
+        ("podman", 'time="2026-01-01T00:00:00Z" level=warning msg="no systemd user session"', "5.0.2|/x"),
+    ],
+)
+def test_a_warning_of_an_engine_is_no_error(programs: Any, engine: str, warning: str, output: str) -> None:
+    programs(engine, f"echo '{warning}' >&2; echo '{output}'")
+    facts = probed().facts
+    assert (facts[f"{engine}.version"], facts[f"{engine}.folder"]) == (output.split("|")[0], "/x")
+    assert f"{engine}.error" not in facts
 
 
 def test_a_dry_run_does_not_claim_that_an_engine_works(programs: Any) -> None:

@@ -64,8 +64,9 @@ def _gb(mebibytes: str) -> float:
 def machine_gpus(job: Job, target: Target[LocalOptions]) -> tuple[int, ...]:
     """Return the indices of all GPUs that jobs may use, empty if the job needs none.
 
-    Their number is ``target.machine_gpus``, else that of nvidia-smi, else, before the probe, the number that the job
-    needs. Raise SpecError if the job needs more GPUs or another type.
+    Their number is ``target.machine_gpus``, else that of the GPUs that nvidia-smi lists, of which CUDA_VISIBLE_DEVICES
+    may name some, else, before the probe, the number that the job needs. Raise SpecError if the job needs more GPUs or
+    another type.
     """
     if not job.gpus_per_node:
         return ()
@@ -83,7 +84,8 @@ def machine_gpus(job: Job, target: Target[LocalOptions]) -> tuple[int, ...]:
 
 
 def _too_few(job: Job, usable: int, target: Target[LocalOptions]) -> Fault:
-    reason = target.facts.get("nvidia-smi.error", "")
+    visible = target.facts.get("gpus.visible", "")
+    reason = target.facts.get("nvidia-smi.error") or (f"CUDA_VISIBLE_DEVICES is {visible}" if visible else "")
     needs = f"{job.gpus_per_node} GPU{'s' if job.gpus_per_node > 1 else ''}"
     has = f"this machine has {usable or 'none'}{f' ({reason})' if reason else ''}"
     return Fault(

@@ -5,10 +5,11 @@ timeout_s=10
 probe_docker() {
   local output format='{{.ServerVersion}}|{{.DockerRootDir}}|{{json .Runtimes}}'
   output=$(timeout "$timeout_s" docker info --format "$format" 2>&1) || : "${output:=no response from docker info}"
-  if [[ $output != [0-9]*'|'* ]]; then
+  if [[ ${output##*$'\n'} != [0-9]*'|'* ]]; then
     echo "docker.error=$(explain "$output")"
     return 1
   fi
+  output=${output##*$'\n'} # the lines before are warnings
   echo "docker.version=${output%%|*}"
   output=${output#*|}
   echo "docker.folder=${output%%|*}"
@@ -21,6 +22,7 @@ probe_podman() {
     echo "podman.error=$(explain "$output")"
     return 1
   fi
+  output=${output##*$'\n'} # the lines before are warnings
   echo "podman.version=${output%%|*}"
   echo "podman.folder=${output#*|}"
 }
@@ -35,14 +37,19 @@ probe_engines() {
 }
 
 probe_nvidia() {
-  local query=index,name,memory.total,memory.used,driver_version output number rest tool
+  local query=index,name,memory.total,memory.used,driver_version visible=() output number rest tool
   for tool in nvidia-container-runtime-hook nvidia-ctk nvidia-container-cli; do
     ! command -v "$tool" >/dev/null || echo "nvidia.toolkit=$tool"
   done
   ! ls /etc/cdi/nvidia* /var/run/cdi/nvidia* >/dev/null 2>&1 || echo "nvidia.toolkit=CDI"
+  # the user may have left the other GPUs to another program; nvidia-smi does not know the names of MIG instances
+  if [[ ${CUDA_VISIBLE_DEVICES-} =~ ^([0-9]+|GPU-[0-9a-f-]+)(,([0-9]+|GPU-[0-9a-f-]+))*$ ]]; then
+    visible=("--id=$CUDA_VISIBLE_DEVICES")
+    echo "gpus.visible=$CUDA_VISIBLE_DEVICES"
+  fi
   if ! command -v nvidia-smi >/dev/null; then
     echo "nvidia-smi.error=nvidia-smi is not installed"
-  elif output=$(timeout "$timeout_s" nvidia-smi --query-gpu=$query --format=csv,noheader,nounits 2>&1); then
+  elif output=$(timeout "$timeout_s" nvidia-smi --query-gpu=$query --format=csv,noheader,nounits "${visible[@]}" 2>&1); then
     while IFS=, read -r number rest; do echo "gpu.${number// /}=${rest# }"; done <<<"$output"
   else
     echo "nvidia-smi.error=nvidia-smi fails: $(tr -s '[:space:]' ' ' <<<"${output:-no response}" | head -c 200)"
