@@ -96,9 +96,21 @@ def test_a_job_whose_id_the_disk_has_no_room_for_is_found_in_the_queue(sbatch: A
     sbatch.program("sbatch", "exit 0")
     with pytest.raises(UnknownOutcomeError, match="sbatch printed no job id, and squeue does not list the job"):
         sbatch.submit()
-    sbatch.program("squeue", f"printf '%s\\n' '17|PENDING|{mark}|' '9|FAILED|{mark}|' '18|PENDING|another|'")
+    sbatch.program("squeue", f"printf '%s\\n' '17|{mark}|' '9|{mark}|' '18|another|'")
     assert sbatch.submit().job_id == "17"
     assert sbatch.calls.count("sbatch") == 1
+
+
+def test_a_job_is_found_in_a_long_queue_if_no_temporary_file_can_be_written(sbatch: Any) -> None:
+    """A bash that cannot write a here-document would have read an empty queue, and submitted the job again."""
+    no_files = "trap '' XFSZ; ulimit -f 8"
+    sbatch.program("bash", f'{no_files}; exec {shutil.which("bash")} "$@"')
+    others = 'for id in {1..20000}; do echo "$id|another|"; done'
+    sbatch.program("squeue", f"{others}; echo '30000|{job_mark('a', f'{sbatch.folder}/runs/a')}|'")
+    (sbatch.folder / "runs/a").mkdir(parents=True)
+    (sbatch.folder / "runs/a/job_id").touch()
+    assert sbatch.submit().job_id == "30000"
+    assert "sbatch" not in sbatch.calls
 
 
 def test_a_job_gets_the_proxies_of_the_host_and_no_other_setting_of_its_user(

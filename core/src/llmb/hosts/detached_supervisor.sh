@@ -73,7 +73,7 @@ memory_counters=$(sed -nE 's|^0::(/.*)|\1/memory.events|p
 # out_of_memory_kills: print how many processes of the job's control group the kernel killed for lack of memory.
 out_of_memory_kills() {
   local file
-  while IFS= read -r file; do sed -n 's/^oom_kill //p' "/sys/fs/cgroup$file"; done <<<"$memory_counters"
+  while IFS= read -r file; do sed -n 's/^oom_kill //p' "/sys/fs/cgroup$file"; done < <(echo "$memory_counters")
 } 2>/dev/null
 kills_before=$(out_of_memory_kills)
 

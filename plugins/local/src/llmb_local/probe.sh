@@ -50,9 +50,9 @@ probe_nvidia() {
   if ! command -v nvidia-smi >/dev/null; then
     echo "nvidia-smi.error=nvidia-smi is not installed"
   elif output=$(timeout "$timeout_s" nvidia-smi --query-gpu=$query --format=csv,noheader,nounits "${visible[@]}" 2>&1); then
-    while IFS=, read -r number rest; do echo "gpu.${number// /}=${rest# }"; done <<<"$output"
+    while IFS=, read -r number rest; do echo "gpu.${number// /}=${rest# }"; done < <(echo "$output")
   else
-    echo "nvidia-smi.error=nvidia-smi fails: $(tr -s '[:space:]' ' ' <<<"${output:-no response}" | head -c 200)"
+    echo "nvidia-smi.error=nvidia-smi fails: $(echo "${output:-no response}" | tr -s '[:space:]' ' ' | head -c 200)"
   fi
 }
 

@@ -2,7 +2,7 @@
 cancel() {
   local errors
   errors=$(scancel "$@" 2>&1) && return
-  errors=$(grep -v -e 'already completing or completed$' -e 'Invalid job id specified$' <<<"$errors") || return 0
+  errors=$(printf '%s\n' "$errors" | grep -v -e 'already completing or completed$' -e 'Invalid job id specified$') || return 0
   echo "$errors" >&2
   exit 1
 }

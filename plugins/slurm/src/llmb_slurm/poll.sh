@@ -69,7 +69,7 @@ query_history() {
     user=''
     [[ $state != *' by '* ]] || user=$(id -nu "${state##* }" 2>/dev/null || echo "user ${state##* }")
     print_fields "$job" "$name" "${state%% *}" "$start" "$end" "$user" "$(host_names "$nodes")" "$partition" "$qos"
-  done <<<"$output"
+  done < <(echo "$output") # a here-document may need a file in /tmp, which may be full
 }
 
 # query_starts NODES SECONDS END...: print a line for each start of any user's job on these nodes, separated by commas,

@@ -18,7 +18,7 @@ if output=$(sinfo -h -o '%P|%a|%D|%l|%G|%T' 2>&1); then
     total[$name]=$((${total[$name]:-0} + count)) rest[$name]="$up|$limit"
     nodes[$name]+="${nodes[$name]:+;}$state|$count|$gres"
     case " ${kinds[$name]-} " in *" $gres "*) ;; *) kinds[$name]+=${kinds[$name]:+ }$gres ;; esac
-  done <<<"$output"
+  done < <(echo "$output")
   for name in "${!total[@]}"; do
     echo "partition.$name=${rest[$name]}|${total[$name]}|${kinds[$name]}"
     echo "nodes.$name=${nodes[$name]}"
@@ -35,7 +35,7 @@ else
   echo "unreachable=${output##*$'\n'}"
 fi
 if output=$(timeout 20 sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null); then
-  echo "accounts=$(sort -u <<<"$output" | paste -s -d ,)"
+  echo "accounts=$(echo "$output" | sort -u | paste -s -d ,)"
 fi
 echo "clock=$(date +%s)" # last: llmb compares it with its own clock when the output arrives, and Slurm may be slow
 exit 0

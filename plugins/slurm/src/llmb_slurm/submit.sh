@@ -2,6 +2,8 @@
 #   job_id  the output of sbatch, written by sbatch itself; if it contains no id, only the queue knows the job
 #   claim   symbolic link to the id of the job that runs there, created by that job
 
+# No here-document: bash may need a file in /tmp for it, which may be full.
+
 # Keep only variables of a login: sbatch passes its environment to the job, secrets included, and SLURM_* and SBATCH_*
 # variables would change the request.
 account=${SBATCH_ACCOUNT:-${SLURM_ACCOUNT:-}} partition=${SBATCH_PARTITION:-${SLURM_PARTITION:-}}
@@ -15,21 +17,19 @@ done
 
 # in_queue MARK: print the id of the last job with this mark, if any. Fail if squeue gets no answer.
 in_queue() {
-  local queue id state comment last=0
-  queue=$(squeue --me -a -h -t all -O 'JobID:.0|,State:|,Comment:|') || return 1
-  while IFS='|' read -r id state comment; do
-    [ "${comment%|}" != "$1" ] || last=$((id > last ? id : last)) # a task that was submitted again had another job
-  done <<<"$queue"
-  [ "$last" = 0 ] || echo "$last"
+  squeue --me -a -h -t all -O 'JobID:.0|,Comment:|' |
+    awk -F'|' -v mark="$1" '$2 == mark && $1 + 0 > last { last = $1 + 0 } END { if (last) print last }'
+  [ "${PIPESTATUS[*]}" = '0 0' ]
 }
 
-ended='|BOOT_FAIL|CANCELLED|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|PREEMPTED|REVOKED|TIMEOUT'
+ended='BOOT_FAIL|CANCELLED|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|PREEMPTED|REVOKED|TIMEOUT'
 
 # is_alive JOB_ID: return 1 if the job has ended or is unknown, and 75 if squeue gets no answer.
 is_alive() {
-  local states
+  local states state
   if states=$(squeue -a -h -t all -j "$1" -O State:.0 2>squeue.err); then
-    grep -qvxE "$ended" <<<"$states"
+    for state in $states; do [[ $state =~ ^($ended)$ ]] || return 0; done
+    return 1
   elif grep -q "Invalid job id" squeue.err; then
     return 1
   else

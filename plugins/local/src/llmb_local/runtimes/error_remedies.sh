@@ -22,7 +22,7 @@ explain() {
     login="add the credentials to ~/.config/enroot/.credentials" free_space="\`rm -rf $cache\`, and check \`df -h $folder\`"
   fi
   shopt -s nocasematch
-  last=$(tr -s '[:space:]' ' ' <<<"$1" | tail -c 300)
+  last=$(echo "$1" | tr -s '[:space:]' ' ' | tail -c 300)
   case $1 in
     *"could not select device driver"*)
       echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then run \`sudo nvidia-ctk runtime configure\` and restart $engine" ;;
