@@ -11,14 +11,15 @@ choose_image() {
 }
 
 # choose_user: run as the user of this job, to whom the files then belong. In a rootless engine, that user is root in
-# the container.
+# the container. A daemon with userns-remap would give the container other users, who cannot write the files.
 choose_user() {
-  local rootless
+  local security
   case $engine in
-    docker) rootless=$(docker info --format '{{json .SecurityOptions}}') ;;
-    podman) rootless=$(podman info --format 'rootless={{.Host.Security.Rootless}}') ;;
+    docker) security=$(docker info --format '{{json .SecurityOptions}}') ;;
+    podman) security=$(podman info --format 'rootless={{.Host.Security.Rootless}}') ;;
   esac
-  if [[ $rootless = *name=rootless* || $rootless = *rootless=true* ]]; then
+  [[ $security != *name=userns* ]] || run_options+=(--userns host)
+  if [[ $security = *name=rootless* || $security = *rootless=true* ]]; then
     run_options+=(--user 0:0)
   else
     run_options+=(--user "$(id -u):$(id -g)")
