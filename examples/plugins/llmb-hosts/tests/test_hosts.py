@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import fcntl
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -131,9 +133,22 @@ def test_a_host_that_is_no_name_is_rejected(tmp_path: Path, host: str) -> None:
 
 
 def test_ranks_see_the_variables_of_the_job_not_those_of_the_login(tmp_path: Path) -> None:
-    login = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path), "PYTHONHOME": "/left", "PYTHONPATH": "/left"}
+    login = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONHOME": "/left", "PYTHONPATH": "/left"}
     subprocess.run(["bash", "-c", script(tmp_path, "a")], cwd=tmp_path, env=login, check=True)
     assert (tmp_path / "logs/train.0.0.log").read_text() == "/of/the job  0 a\n"
+
+
+def test_jobs_of_logins_with_different_temporary_folders_use_a_host_one_after_the_other(tmp_path: Path) -> None:
+    """Some sites give each login a folder of its own in TMPDIR."""
+    (tmp_path / ".cache").mkdir()
+    with (tmp_path / ".cache/llmb-hosts-a.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (tmp_path / "run").mkdir()
+        env = os.environ | {"HOME": str(tmp_path), "TMPDIR": str(tmp_path / "run")}
+        job = subprocess.Popen(["bash", "-c", script(tmp_path / "run", "a")], cwd=tmp_path / "run", env=env)
+        with pytest.raises(subprocess.TimeoutExpired):
+            job.wait(2)
+    assert job.wait(60) == 0
 
 
 def test_a_host_ends_its_part_when_the_first_host_was_killed(tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ take_turn() {
     [ "$other" != "$node" ] || break
     until has_reached turn "$other"; do sleep 0.2; done
   done
-  exec {lock}>>"${TMPDIR:-/tmp}/llmb-hosts-$(id -un)-${hosts[node]}.lock" || exit 1
+  mkdir -p "$HOME/.cache" && exec {lock}>>"$HOME/.cache/llmb-hosts-${hosts[node]}.lock" || exit 1
   flock "$lock" &
   wait $! || exit 1
   reach turn
