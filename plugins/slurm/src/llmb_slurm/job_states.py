@@ -9,8 +9,10 @@ from llmb import Cause, JobStatus
 from llmb_slurm.remedies import find_remedy
 from llmb_slurm.squeue_sacct import JobRow
 
-WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
-RUNNING = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT"}
+WAITING = {
+    *("PENDING", "CONFIGURING", "EXPEDITING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"),
+    "RESV_DEL_HOLD",
+}
 CAUSES: dict[str, Cause] = {
     "COMPLETED": "completed",
     "FAILED": "failed",
@@ -55,10 +57,10 @@ NOT_BOOTED = (
 
 
 def job_stage(row: JobRow) -> Literal["pending", "running", "ended"]:
-    """Return the stage of a job. A state that this version does not know counts as running."""
+    """Return the stage of a job. All other states count as running, also those that this version does not know."""
     if row.state in WAITING:
         return "pending"
-    return "running" if row.state in RUNNING or row.state not in CAUSES else "ended"
+    return "ended" if row.state in CAUSES else "running"
 
 
 def job_status(row: JobRow) -> JobStatus:
