@@ -92,12 +92,24 @@ def test_the_case_of_an_account_is_ignored() -> None:
     assert checks["partition"].ok
 
 
-def test_the_partition_of_a_remedy_is_up() -> None:
-    facts = {"partition.a_down": "inact|1-00:00:00|4|gpu:h100:8"}
+def test_a_hidden_partition_can_be_used() -> None:
+    hidden = {"partition.secret": "up|1:00:00|1|gpu:h100:8", "settings.secret": "AllowGroups=ALL Hidden=YES"}
+    assert found(hidden, partition="secret")["partition"].ok
+
+
+def test_the_partition_of_a_remedy_is_up_and_shown_to_the_user() -> None:
+    facts = {
+        "partition.a_down": "inact|1-00:00:00|4|gpu:h100:8",
+        "partition.a_hidden": "up|1-00:00:00|4|gpu:h100:8",
+        "settings.a_hidden": "PartitionName=a_hidden AllowGroups=ALL Hidden=YES",
+        "partition.a_foreign": "up|1-00:00:00|4|gpu:h100:8",
+        "settings.a_foreign": "PartitionName=a_foreign AllowGroups=staff,ops Hidden=NO",
+        "groups": "me users",
+    }
     for partition in ("nosuch", "cpu"):
         remedy = found(facts, partition=partition)["partition"].remedy
         assert "batch" in remedy
-        assert not {"a_down", "old"} & set(remedy.replace(",", " ").replace('"', " ").split())
+        assert not {"a_down", "a_hidden", "a_foreign", "old"} & set(remedy.replace(",", " ").replace('"', " ").split())
 
 
 def test_a_login_node_without_enroot_has_no_result() -> None:

@@ -15,11 +15,12 @@ from llmb_slurm.plugin import Slurm
 SINFO = """case "$1" in
 --version) echo slurm 25.05.3 ;;
 *) printf '%s\\n' 'nvl*|up|36|4:00:00|gpu:gb300:4(S:0-1)|idle' 'cpu|up|2|infinite|(null)|mixed' ;;
-esac"""
+esac
+[ "$1" != -a ] || echo 'secret|up|1|infinite|gpu:gb300:4|idle'"""
 # the formats of src/api/partition_info.c, src/api/config_info.c and src/plugins/topology/block/topology_block.c of
 # https://github.com/SchedMD/slurm/tree/slurm-25-05-3-1; topology.yaml leaves TopologyPlugin as it is
 SCONTROL = """case "$*" in
-"-o show partition")
+"-a -o show partition")
   echo 'PartitionName=nvl AllowGroups=ALL MaxNodes=UNLIMITED PreemptMode=OFF Topology=racks State=UP TotalNodes=36'
   echo 'PartitionName=cpu AllowGroups=ALL MaxNodes=UNLIMITED PreemptMode=OFF State=UP TotalNodes=2' ;;
 "show config")
@@ -61,6 +62,10 @@ def test_nodes_and_time_limits_of_partitions_are_found(facts: dict[str, str]) ->
     assert (facts["slurm"], facts["default_partition"]) == ("slurm 25.05.3", "nvl")
     assert facts["partition.nvl"] == "up|4:00:00|36|gpu:gb300:4(S:0-1)"
     assert facts["nodes.nvl"] == "idle|36|gpu:gb300:4(S:0-1)"
+
+
+def test_hidden_partitions_are_found_because_jobs_may_use_them(facts: dict[str, str]) -> None:
+    assert facts["partition.secret"] == "up|infinite|1|gpu:gb300:4"
 
 
 def test_the_blocks_of_a_partition_with_a_topology_of_its_own_are_found(facts: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ echo "mksquashfs=$(command -v mksquashfs)"
 echo "groups=$(id -Gn)"
 if command -v nvidia-imex-ctl >/dev/null; then echo "imex=$(timeout 10 nvidia-imex-ctl -q 2>&1 | tail -n 1)"; fi
 if command -v sinfo >/dev/null; then echo "slurm=$(sinfo --version 2>/dev/null || echo Slurm)"; fi
-if output=$(sinfo -h -o '%P|%a|%D|%l|%G|%T' 2>&1); then
+if output=$(sinfo -a -h -o '%P|%a|%D|%l|%G|%T' 2>&1); then
   declare -A total=() kinds=() rest=() nodes=()
   while IFS='|' read -r name up count limit gres state; do # one line per kind and state of nodes
     [ "${name%\*}" = "$name" ] || echo "default_partition=${name%\*}"
@@ -23,10 +23,10 @@ if output=$(sinfo -h -o '%P|%a|%D|%l|%G|%T' 2>&1); then
     echo "partition.$name=${rest[$name]}|${total[$name]}|${kinds[$name]}"
     echo "nodes.$name=${nodes[$name]}"
   done
-  scontrol -o show partition 2>/dev/null | sed -n 's/^PartitionName=\([^ ]*\)/settings.\1=/p'
+  scontrol -a -o show partition 2>/dev/null | sed -n 's/^PartitionName=\([^ ]*\)/settings.\1=/p'
   scontrol show config 2>/dev/null | sed -n 's/^\(TopologyPlugin\|SwitchType\) *= */config.\1=/p'
   # since Slurm 25.05, a partition may have a topology other than the default one
-  for topology in "" $(scontrol -o show partition 2>/dev/null | sed -n 's/.* Topology=\([^ ]*\).*/\1/p' | sort -u); do
+  for topology in "" $(scontrol -a -o show partition 2>/dev/null | sed -n 's/.* Topology=\([^ ]*\).*/\1/p' | sort -u); do
     scontrol show topology ${topology:+"$topology"} 2>/dev/null | sed -n "s|^BlockName=\([^ ]*\)|block.$topology/\1=|p"
   done
   # a plugin per line (22.05), or several after a colon

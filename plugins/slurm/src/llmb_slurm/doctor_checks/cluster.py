@@ -104,7 +104,7 @@ def _partition(target: Target[SlurmOptions]) -> DoctorCheck:
         remedy = set_in_target("partition", [*available])
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
     detail = "; ".join(_described(name, existing[name]) for name in names)
-    if down := [name for name in names if name not in available]:
+    if down := [name for name in names if not existing[name].startswith("up|")]:
         remedy = f"run again once `sinfo -p {down[0]}` reports it up" + or_set_in_target("partition", [*available])
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
     if closed := next(filter(None, (_closed(name, target) for name in names)), None):

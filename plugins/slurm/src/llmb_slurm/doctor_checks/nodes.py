@@ -61,9 +61,15 @@ def partitions(target: Target[SlurmOptions]) -> list[str]:
 
 
 def available_partitions(facts: Mapping[str, str]) -> dict[str, str]:
-    """Return the facts of the partitions that are up, by name."""
+    """Return the facts of the partitions to propose, by name: those that are up and that the site shows to the user."""
     found = {key.partition(".")[2]: fact for key, fact in sorted(facts.items()) if key.startswith("partition.")}
-    return {name: fact for name, fact in found.items() if fact.startswith("up|")}
+    return {name: fact for name, fact in found.items() if fact.startswith("up|") and _is_shown(name, facts)}
+
+
+def _is_shown(name: str, facts: Mapping[str, str]) -> bool:
+    groups = _setting(facts, name, "AllowGroups") or "ALL"
+    is_member = groups == "ALL" or not {*groups.split(",")}.isdisjoint(facts.get("groups", "").split())
+    return is_member and _setting(facts, name, "Hidden") != "YES"
 
 
 def counted_nodes(number: int | str) -> str:
