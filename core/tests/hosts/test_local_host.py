@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import pwd
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
+from llmb.files import resource_text
 from llmb.hosts import local_host as local
 from llmb.hosts.local_host import LocalHost
 from llmb.values.errors import TargetError, UnknownOutcomeError
@@ -54,6 +56,25 @@ def test_an_unset_home_is_taken_from_the_user_database(monkeypatch: pytest.Monke
     monkeypatch.delenv("HOME")
     monkeypatch.setattr(os, "getuid", lambda: user)
     assert LocalHost().run('set -u; echo "$HOME"').stdout == f"{home}\n"
+
+
+def test_the_time_limit_of_idle_logins_does_not_end_a_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For example of a long `docker pull` that prints nothing."""
+    monkeypatch.setenv("TMOUT", "1")
+    assert LocalHost().run("read -r line < <(sleep 1.5; echo late); echo $line").stdout == "late\n"
+
+
+def test_the_shell_of_a_connection_ignores_the_time_limit_of_idle_logins() -> None:
+    env = {**os.environ, "TMOUT": "1"}
+    with subprocess.Popen(["bash", "-s", "first"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as shell:
+        assert shell.stdin
+        assert shell.stdout
+        shell.stdin.write(resource_text("llmb.hosts", "ssh_shell.sh").encode())
+        shell.stdin.flush()
+        assert shell.stdout.readline() == b"first 0\n"
+        time.sleep(1.5)
+        output, _ = shell.communicate(b"second 8 10\necho hi\n", timeout=60)
+        assert output == b"hi\nsecond 0\n"
 
 
 def test_missing_bash_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

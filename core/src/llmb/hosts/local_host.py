@@ -98,11 +98,13 @@ class LocalHost:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of this process, with HOME added if it is unset, as under cron or systemd."""
-    if "HOME" in os.environ:
-        return dict(os.environ)
+    """Return the environment of this process, with HOME added if it is unset, as under cron or systemd.
+
+    TMOUT is left out: sites set it to end idle logins, and bash takes it as a time limit of every ``read``.
+    """
     home = os.path.expanduser("~")  # unlike Path.home(), does not raise if the user has no home directory
-    return {**os.environ, "HOME": home if os.path.isabs(home) else "/"}
+    own = {name: value for name, value in os.environ.items() if name != "TMOUT"}
+    return {"HOME": home if os.path.isabs(home) else "/", **own}
 
 
 @contextmanager
