@@ -213,6 +213,13 @@ def test_the_reason_of_a_failure_is_separate_from_its_verdict(
     assert shown in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_run_that_has_not_ended_shows_its_job(capsys: pytest.CaptureFixture[str]) -> None:
+    print_results([result(state="queued", metrics=None, reason="")])
+    heading, *rows = capsys.readouterr().out.splitlines()
+    assert heading.endswith("queued")
+    assert [row.split() for row in rows] == [["job", "7"], ["record", "/home/me/.local/share/llmb/runs/k3x9f"]]
+
+
 def test_piped_lines_are_complete_and_have_no_trailing_blanks(capsys: pytest.CaptureFixture[str]) -> None:
     long_id = "k3x9f-" + "x" * 150
     print_run_list([result(run_id=long_id), result(state="failed", metrics=None)])

@@ -80,8 +80,10 @@ def _metric_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
 
 
 def _ending_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
-    """Return the verdict on a run that did not complete, and why it ended."""
+    """Return the verdict on a run that did not complete, and why it ended; its job if it has not ended."""
     if result.state == "completed":
         return []
+    if result.state not in llmb.END_STATES:
+        return [("job", result.job_id or ""), ("reason", result.reason)]
     cause = result.failure.cause if result.failure else None
     return [("verdict", result.verdict or ""), ("reason", "" if result.reason == cause else result.reason)]
