@@ -45,8 +45,8 @@ def planned(file: Path, recipe: str, *, gpu_type: str, dtype: str, gpus: int, **
             "megatron_bridge/llama3.1-70b@25.12",
             128,
             {"model": {"seq_len": 8190}, "parallelism": {"cp": 2}},
-            "model.seq_len: 8190 tokens are not divisible by 4: each of cp = 2 ranks takes two chunks; "
-            "expected a multiple of 4",
+            "model.seq_len: 8190 tokens are not divisible by 8: each of cp = 2 ranks takes two chunks, "
+            "sequence parallelism divides by tp = 4; expected a multiple of 8",
         ),
         (
             "nemo_launcher/grok1-314b",
