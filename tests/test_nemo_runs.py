@@ -134,6 +134,7 @@ def started(folder: Path) -> list[list[str]]:
     return [line.split() for line in (folder / "standins").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_slower_than_published_fails(runs: NeMoRuns) -> None:
     runs.claim(step_s=12.5)
     run = runs.run(dtype="fp8")
