@@ -112,7 +112,7 @@ VARIABLES = ("SLURM_CLUSTERS", "SQUEUE_PARTITION", "SACCT_FORMAT", "SCANCEL_STAT
 
 def test_variables_of_the_login_do_not_change_the_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that SQUEUE_PARTITION hides would be lost, and one that SCANCEL_STATE excludes would run on."""
-    for name in (*VARIABLES, "SLURM_CONF"):
+    for name in (*VARIABLES, "SLURM_CONF", "SLURM_CONF_SERVER"):
         monkeypatch.setenv(name, "set")
     record = f"compgen -e >>{tmp_path}/exported"
     install(tmp_path, monkeypatch, squeue=record, sacct=record, scancel=record)
@@ -121,6 +121,7 @@ def test_variables_of_the_login_do_not_change_the_queries(tmp_path: Path, monkey
     exported = (tmp_path / "exported").read_text().split()
     assert not {*VARIABLES} & {*exported}
     assert exported.count("SLURM_CONF") == 4  # squeue and sacct, then squeue and scancel
+    assert exported.count("SLURM_CONF_SERVER") == 4
 
 
 def test_accounting_that_hangs_does_not_hide_the_end_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

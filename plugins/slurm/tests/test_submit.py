@@ -113,15 +113,16 @@ def test_a_job_is_found_in_a_long_queue_if_no_temporary_file_can_be_written(sbat
     assert "sbatch" not in sbatch.calls
 
 
-def test_a_job_gets_the_proxies_of_the_host_and_no_other_setting_of_its_user(
+def test_a_job_gets_the_proxies_and_the_controller_of_the_host_and_no_other_setting_of_its_user(
     sbatch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("https_proxy", "NO_PROXY", "HF_TOKEN", "UV_INDEX_URL", "SBATCH_QOS"):
+    kept = ("https_proxy", "NO_PROXY", "SLURM_CONF", "SLURM_CONF_SERVER")
+    for name in (*kept, "HF_TOKEN", "UV_INDEX_URL", "SBATCH_QOS"):
         monkeypatch.setenv(name, "set")
     sbatch.program("sbatch", f"compgen -e >{sbatch.folder}/exported; echo 17")
     sbatch.submit()
     exported = (sbatch.folder / "exported").read_text().split()
-    assert {"PATH", "https_proxy", "NO_PROXY"} <= {*exported}
+    assert {"PATH", *kept} <= {*exported}
     assert [name for name in ("HF_TOKEN", "UV_INDEX_URL", "SBATCH_QOS") if name in exported] == []
 
 

@@ -2,7 +2,7 @@
 # with SCANCEL_PARTITION, scancel leaves them running, and with SLURM_CLUSTERS, both query another cluster.
 for name in $(compgen -e); do
   case $name in
-    SLURM_CONF | SLURM_JWT) ;;
+    SLURM_CONF | SLURM_CONF_SERVER | SLURM_JWT) ;; # without them, no command may find the controller
     SLURM_* | SBATCH_* | SQUEUE_* | SCANCEL_* | SACCT_* | SINFO_*) unset -v "$name" ;;
   esac
 done

@@ -9,7 +9,8 @@
 account=${SBATCH_ACCOUNT:-${SLURM_ACCOUNT:-}} partition=${SBATCH_PARTITION:-${SLURM_PARTITION:-}}
 for name in $(compgen -e); do
   case $name in
-    PATH | HOME | USER | LOGNAME | SHELL | LANG | LC_* | TZ | LD_LIBRARY_PATH | SLURM_CONF) ;;
+    PATH | HOME | USER | LOGNAME | SHELL | LANG | LC_* | TZ | LD_LIBRARY_PATH) ;;
+    SLURM_CONF | SLURM_CONF_SERVER) ;; # without them, sbatch may not find the controller
     MODULEPATH | MODULESHOME | XDG_* | ENROOT_* | *_proxy | *_PROXY) ;;
     *) unset -v "$name" ;;
   esac
