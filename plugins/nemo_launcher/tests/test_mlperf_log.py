@@ -113,6 +113,13 @@ def test_a_run_that_ended_in_its_first_block_has_the_steps_of_its_losses() -> No
     assert values_of(steps(*GPT_3, log, stats({"train_step_time": 1.0}, step=24))) == [(6, 1.0, 2.5, 6)]
 
 
+def test_losses_of_a_second_run_replace_no_step_of_the_first() -> None:
+    run = [stats({"train_step_timing": 3.0 + n}, step=400 * n) for n in (1, 2)]
+    log = record("run_start") + stats({"train_loss": 3.5}, samples_count=8)
+
+    assert values_of(steps(*GPT_3, *run, log)) == [(1, 4.0, None, 1), (2, 5.0, None, 1)]
+
+
 def test_steps_with_their_own_time_keep_it_at_the_end_of_a_block() -> None:
     log = record("block_start", samples_count=0)
     log += "".join(stats({"train_step_time": float(n)}, step=4.0 * n) for n in (1, 2))

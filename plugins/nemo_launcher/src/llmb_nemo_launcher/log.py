@@ -90,8 +90,9 @@ class NeMoLog(LineParser):
         return self._read_iteration(line, torn=True) if _LINE in line else self.read_line(line)
 
     def close(self) -> list[Step | Notice]:
-        """Return the steps of unfinished last lines, and those of an MLPerf run without a time."""
-        return [*super().close(), *self._mlperf.close()]
+        """Return the steps of unfinished last lines, and the losses of an MLPerf log without a time."""
+        found = super().close()
+        return [*found, *(() if self._begun else self._mlperf.losses)]
 
     def _read_iteration(self, line: bytes, *, torn: bool) -> list[Step | Notice]:
         match = _ITERATION.search(line)

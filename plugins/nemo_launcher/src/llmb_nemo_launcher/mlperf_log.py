@@ -35,8 +35,9 @@ class MLPerfRecords:
     _block: tuple[int, bool] = (0, False)  # the step at which the block began, and whether it stated this step
     _last: int = 0  # the last step with a time
     _loss: tuple[int, float] | None = None  # the last loss that was printed without a time, and its step
-    _losses: list[Step] = attrs.field(factory=list)  # steps before the first one with a time
     _uncounted: dict[str, float] | None = None  # the values of a block that ends at a step not yet known
+    losses: list[Step] = attrs.field(factory=list)
+    """The losses that the last run printed before its first time."""
 
     def read(self, line: bytes) -> list[Step | Notice]:
         """Return the step of a record with a time or a rate, or the notice that the training finished."""
@@ -45,7 +46,7 @@ class MLPerfRecords:
         if key == "run_start":
             self._unit, self._block, self._last = 0, (0, False), 0
             self._loss = self._uncounted = None
-            self._losses.clear()
+            self.losses.clear()
         elif key == "global_batch_size" and isinstance(value, int) and value > 0:
             self._batch_size = value
         elif key == "max_sequence_length" and isinstance(value, int) and value > 0:
@@ -62,10 +63,6 @@ class MLPerfRecords:
             return [*self._end_block(metadata), *([Notice(kind="finished")] if finished else [])]
         return []
 
-    def close(self) -> list[Step]:
-        """Return the losses of a run that ended before its first time."""
-        return self._losses
-
     def _read_stats(self, stats: Mapping[str, Any], metadata: Mapping[str, Any]) -> list[Step | Notice]:
         values = {str(name): float(number) for name, number in stats.items() if type(number) in (int, float)}
         number = self._number(metadata)
@@ -73,7 +70,7 @@ class MLPerfRecords:
             loss = next((values[name] for name in _LOSSES if name in values), None)
             if number and loss is not None:
                 self._loss = number, loss
-                self._losses += [Step(step=number, loss=loss)] if not self._last else []
+                self.losses += [Step(step=number, loss=loss)] if not self._last else []
         elif number is not None and (number, False) == self._block:
             self._uncounted = values
         elif number:
@@ -113,7 +110,6 @@ class MLPerfRecords:
         loss = next((values.pop(name) for name in _LOSSES if name in values), None)
         if loss is None and self._loss and self._last < self._loss[0] <= number:
             loss = self._loss[1]
-        self._losses.clear()
         mean_of, self._last = max(1, number - self._last), number
         return [Step(step=number, time_s=time_s, loss=loss, figures=values, mean_of=mean_of)]
 
