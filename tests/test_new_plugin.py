@@ -27,6 +27,13 @@ def test_no_placeholder_is_left(tmp_path: Path, kind: llmb.PluginKind) -> None:
         assert "__" not in text, file
 
 
+@pytest.mark.parametrize("kind", PROJECTS)
+def test_a_project_with_code_shows_its_types(tmp_path: Path, kind: llmb.PluginKind) -> None:
+    files = llmb.new_plugin("my_trainer", kind, tmp_path)
+    assert ("py.typed" in [file.name for file in files]) == (kind != "pack")
+    assert ("Typing :: Typed" in (tmp_path / "llmb-my-trainer/pyproject.toml").read_text()) == (kind != "pack")
+
+
 def test_a_declared_framework_is_valid_and_so_are_its_comments(tmp_path: Path) -> None:
     [file] = llmb.new_plugin("my_trainer", "declared", tmp_path)
     spec = {
