@@ -123,6 +123,12 @@ def test_a_misspelt_key_is_one_error(spec: Any, text: str, line: str) -> None:
     assert re.fullmatch(re.escape(line).replace(re.escape("{}"), r"[\w, ]+"), found)
 
 
+def test_a_misspelt_key_hides_no_other_missing_key(spec: Any) -> None:
+    gpu_type, gpus = lines(spec, USUAL.replace('gpu_type = "cpu"\n', "").replace("gpus =", "gpu ="))
+    assert gpu_type == "workload.gpu_type: required key is missing; expected one that `llmb recipes ADDRESS` lists"
+    assert gpus.startswith("workload.gpu: unknown key")
+
+
 def test_an_invalid_dtype_is_reported_with_an_unknown_gpu_type(spec: Any) -> None:
     gpu_type, dtype = lines(spec, USUAL.replace('"cpu"', '"cqu"').replace("fp32", "z"))
     assert "did you mean 'cpu'" in gpu_type

@@ -1,6 +1,6 @@
 """Decode the tables of one run's spec into typed values, and collect the errors of all tables."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -20,7 +20,7 @@ from llmb.spec.keys import (
     nearest_key,
 )
 from llmb.spec.latest_result import LatestResult
-from llmb.spec.suspect_keys import keys_of
+from llmb.spec.suspect_keys import keys_of, meant_keys
 from llmb.values.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, nearest_name, unknown_key
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
@@ -122,7 +122,7 @@ def decode_target(table: Any, errors: list[Fault]) -> tuple[TargetTable | None, 
         expected = 'a table [target], such as scheduler = "local"'
         errors.append(Fault(message=invalid_value(table), key="target", expected=expected))
         return None, None
-    own = {key: value for key, value in table.items() if key in TARGET_KEYS}
+    own = {key: value for key, value in table.items() if key in TARGET_KEYS or _is_misspelt_scheduler(key, table)}
     values, wrong = decode_fields(own, TargetTable, "target")
     target = TargetTable(**{"scheduler": "", **values})
     if wrong:
@@ -133,6 +133,11 @@ def decode_target(table: Any, errors: list[Fault]) -> tuple[TargetTable | None, 
         wrong = tuple(error for error in wrong if error.message != REQUIRED_KEY)
     errors.extend(wrong)
     return (target if "scheduler" in values and not wrong else None), target.gpus_per_node
+
+
+def _is_misspelt_scheduler(key: str, table: Mapping[str, Any]) -> bool:
+    """Check whether a key that only a scheduler could know is the key of the scheduler, which the table lacks."""
+    return not {"scheduler", "name"} & table.keys() and nearest_name(key, TARGET_KEYS) == "scheduler"
 
 
 def decode_options(
@@ -159,16 +164,18 @@ def required_options(cls: type) -> dict[str, str]:
     return {error.key or "": error.expected or "" for error in decode_fields({}, cls, "")[1]}
 
 
-def add_hints(errors: Iterable[Fault], tables: Mapping[str, Any], schedulers: Sequence[str]) -> list[Fault]:
+def add_hints(errors: Collection[Fault], tables: Mapping[str, Any], schedulers: Sequence[str]) -> list[Fault]:
     """Return the errors with better advice: where to find a missing value, how to sweep a list; hide values of secrets.
 
-    ``schedulers`` are the installed ones.
+    A misspelt key is one error: the key that was meant is not reported as missing. ``schedulers`` are the installed
+    ones.
     """
     expected = dict(_EXPECTED_IF_MISSING)
     if schedulers:
         expected["target.scheduler"] = f"one of {', '.join(schedulers)}"
-    named = _name_misspelt_keys(_hide_secrets(list(errors)), tables)
-    return [_add_sweep_hint(_add_choices(error, expected), tables) for error in named]
+    meant = meant_keys(errors, tables)
+    kept = [error for error in _hide_secrets(errors) if error.message != REQUIRED_KEY or error.key not in meant]
+    return [_add_sweep_hint(_add_choices(error, expected), tables) for error in kept]
 
 
 def _missing_table(name: str) -> Fault:
@@ -199,26 +206,6 @@ def _with_known_keys(error: Fault, table: str, known: Sequence[str]) -> Fault:
     return unknown_key(f"{table}.{name}", name, known) if is_unknown_here else error
 
 
-def _name_misspelt_keys(errors: Sequence[Fault], tables: Mapping[str, Any]) -> Iterator[Fault]:
-    """Yield the errors, with a misspelt key instead of the required key that is missing because of it."""
-    unknown = {error.key: error for error in errors if error.key and error.message == UNKNOWN_KEY}
-    target = tables.get("target")
-    if isinstance(target, Mapping) and "scheduler" not in target:  # whose plugin would know the other keys
-        options = (name for name in target if name not in TARGET_KEYS)
-        unknown |= {f"target.{name}": unknown_key(f"target.{name}", name, TARGET_KEYS) for name in options}
-    for error in errors:
-        if error.message != REQUIRED_KEY:
-            yield error
-            continue
-        table, _, missing = (error.key or "").partition(".")
-        names = (key.removeprefix(f"{table}.") for key in unknown if key.startswith(f"{table}."))
-        misspelt = next((name for name in names if nearest_name(name, [missing])), None)
-        if misspelt is None:
-            yield error
-        elif (other := unknown[f"{table}.{misspelt}"]) not in errors:
-            yield other
-
-
 def _add_choices(error: Fault, expected: Mapping[str, str]) -> Fault:
     choices = expected.get(error.key or "")
     return attrs.evolve(error, expected=choices) if error.message == REQUIRED_KEY and choices else error
@@ -236,7 +223,7 @@ def _add_sweep_hint(error: Fault, tables: Mapping[str, Any]) -> Fault:
     return attrs.evolve(error, expected=f'{error.expected}, or a list in [sweep] under "{error.key}"')
 
 
-def _hide_secrets(errors: list[Fault]) -> list[Fault]:
+def _hide_secrets(errors: Collection[Fault]) -> list[Fault]:
     """Hide the value of a key that looks like a secret but expects another type than a string."""
     secrets = {error.key for error in errors if error.message.startswith(NO_SECRETS)}
     mistyped = {error.key for error in errors if error.key in secrets and error.message.startswith('invalid value "')}

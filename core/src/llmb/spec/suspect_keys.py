@@ -17,8 +17,13 @@ def keys_of(errors: Iterable[Fault]) -> frozenset[str]:
 
 def suspect_keys(errors: Collection[Fault], tables: Mapping[str, Any]) -> frozenset[str]:
     """Return the keys that have an error, and for each unknown key the key that was probably meant."""
+    return keys_of(errors) | meant_keys(errors, tables)
+
+
+def meant_keys(errors: Iterable[Fault], tables: Mapping[str, Any]) -> frozenset[str]:
+    """Return for each unknown key the key that was probably meant, if the tables lack it."""
     meant = (_meant(error) for error in errors if error.message == UNKNOWN_KEY and error.key and error.nearest)
-    return keys_of(errors) | {key for key in meant if not _contains(tables, key.split("."))}
+    return frozenset(key for key in meant if not _contains(tables, key.split(".")))
 
 
 def overlaps(suspects: Collection[str], keys: Iterable[str]) -> bool:
