@@ -37,12 +37,15 @@ class Scaling:
 
 def find_scalings(sets: Sequence[ReportedSet]) -> list[Scaling]:
     """Return the configurations that were measured at two or more sizes, each with the same model at all of them."""
-    families = text.families(sets)
+    families, models = text.families(sets), [_model(each) for each in sets]
+    shared: dict[str, set[tuple[str, str]]] = {}
+    for family, model in zip(families, models, strict=True):
+        shared.setdefault(family, set(model.items())).intersection_update(model.items())
     groups: dict[tuple[str, ...], dict[int, list[ReportedSet]]] = {}
-    for family, each in zip(families, sets, strict=True):
+    for family, model, each in zip(families, models, sets, strict=True):
         if each.gpus is not None and each.step_time_s is not None:
-            relatives = [other for name, other in zip(families, sets, strict=True) if name == family]
-            changes = (f"{key}={value}" for key, value in {**each.changes, **_own_model(each, relatives)}.items())
+            own = {key: value for key, value in model.items() if (key, value) not in shared[family]}
+            changes = (f"{key}={value}" for key, value in {**each.changes, **own}.items())
             key = (family, *filter(None, (each.variant, *changes)))
             groups.setdefault(key, {}).setdefault(each.gpus, []).append(each)
     return [
@@ -54,13 +57,8 @@ def find_scalings(sets: Sequence[ReportedSet]) -> list[Scaling]:
     ]
 
 
-def _own_model(each: ReportedSet, relatives: Sequence[ReportedSet]) -> dict[str, str]:
-    """Return the sizes of the model of a set that differ among its relatives, as those of a proxy do."""
-    models = [_model(other) for other in relatives]
-    return {key: value for key, value in _model(each).items() if any(model.get(key) != value for model in models)}
-
-
 def _model(each: ReportedSet) -> dict[str, str]:
+    """Return the sizes of the model, in which a proxy differs from the complete model."""
     return {key: value for key, value in each.runs[0].settings.items() if key.startswith("model.")}
 
 
