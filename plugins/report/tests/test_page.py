@@ -147,7 +147,7 @@ def test_a_run_that_has_not_ended_did_not_complete(render: Render) -> None:
     assert "Every run completed." in render(*record_runs([step_times(1.0)]))
     page = render(*record_runs([step_times(1.0)], state="running"))
     assert "Every run completed." not in page
-    assert "No run failed; 1 run not ended." in page
+    assert "No run failed; 1 run has not ended." in page
 
 
 def test_the_axis_of_a_single_step_has_no_fractions(render: Render) -> None:

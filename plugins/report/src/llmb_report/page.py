@@ -140,9 +140,11 @@ def _failures(runs: Sequence[ReportedRun]) -> Iterator[Failed]:
 
 
 def _without_failure(runs: Sequence[ReportedRun]) -> str:
-    """Return the text for runs of which none failed: runs that have not ended did not complete either."""
+    """Return the text if no run failed. Runs that have not ended did not complete either."""
     unfinished = sum(run.result.get("state") not in END_STATES for run in runs)
-    return f"No run failed; {text.counted(unfinished, 'run')} not ended." if unfinished else "Every run completed."
+    if not unfinished:
+        return "Every run completed."
+    return f"No run failed; {text.counted(unfinished, 'run')} {'has' if unfinished == 1 else 'have'} not ended."
 
 
 def _differences(settings: Sequence[ReportedSetting]) -> Table | None:
