@@ -10,6 +10,7 @@ from llmb import LineParser, Notice, Step
 _STEP = b"completed step: "
 _ABORT = b"Aborting training due to "
 _TOTAL = b"Config param steps: "
+_LINES = (_STEP, _ABORT, _TOTAL)
 _WRAPPED = (_STEP, _ABORT, b": ")
 """Texts that are searched after a step line that ends with a comma."""
 
@@ -38,7 +39,7 @@ class MaxTextLog(LineParser):
     may be wrapped after a comma. The number of steps is in the configuration, which MaxText prints at its start.
     """
 
-    needles: Sequence[bytes] = (_STEP, _ABORT, _TOTAL)
+    needles: Sequence[bytes] = _LINES
     first_step = 0
 
     def read_line(self, line: bytes) -> list[Step | Notice]:
@@ -47,7 +48,7 @@ class MaxTextLog(LineParser):
             return [Notice(kind="total steps", text=f"{int(total[1])} steps", value=int(total[1]))]
         if self.needles is _WRAPPED and _STEP not in line:
             line = self._unwrap(line)
-        self.needles = _WRAPPED if _STEP in line and line.rstrip().endswith(b",") else (_STEP, _ABORT, _TOTAL)
+        self.needles = _WRAPPED if _STEP in line and line.rstrip().endswith(b",") else _LINES
         found: list[Step | Notice] = [step for part in line.split(_STEP)[1:] if (step := _step(part))]
         if _ABORT in line:
             found.append(_abort(line[line.index(_ABORT) :]))
