@@ -61,7 +61,7 @@ OneRun = Annotated[
 
 
 def window_option(default: str) -> Any:
-    """Return the option --window, whose default is described so."""
+    """Return the option --window. ``default`` describes its default in the help."""
     return typer.Option("--window", metavar="last|35:44", help=f"Steps of the mean. [default: {default}]")
 
 
