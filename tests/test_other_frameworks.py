@@ -108,6 +108,17 @@ def test_the_failure_of_a_run_without_steps_is_explained_whatever_its_framework(
     assert "the accelerator is out of memory" in llmb("parse", tmp_path).out
 
 
+def test_each_log_without_steps_has_its_own_reason_beside_a_log_with_steps(llmb: Llmb, tmp_path: Path) -> None:
+    log, empty, failed = (tmp_path / name for name in ("a.log", "b.log", "c.log"))
+    log.write_bytes(NEMO_STEP)
+    empty.touch()
+    failed.write_text("torch.OutOfMemoryError: CUDA out of memory.\n")
+    *_, first, second = llmb("parse", log, empty, failed).err.splitlines()
+    assert first == f"llmb: {empty}: is empty"
+    assert second.startswith(f"llmb: {failed}: no nemo_launcher steps found; failed before the first step")
+    assert llmb("parse", failed, empty).err.splitlines()[-1] == first
+
+
 @pytest.mark.parametrize("kind", ["no steps", "missing", "pipe", "nothing"])
 def test_logs_that_no_framework_can_be_found_for(llmb: Llmb, tmp_path: Path, kind: str) -> None:
     log = tmp_path / "any.log"

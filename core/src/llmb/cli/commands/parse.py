@@ -80,16 +80,17 @@ def parse(
     stated = _stated_framework(framework, recipe, gpus)
     paths = _paths(logs, stated)
     name = stated or _recognise_framework(paths)
-    read = partial(llmb.parse_paths, paths, recipe=recipe, gpus=gpus, steps=steps, run=run)
+    read = partial(llmb.parse_paths, paths, recipe=recipe, gpus=gpus, steps=steps, run=run, window=parse_window(window))
     with with_option_names(), show_activity(f"reading {paths[0]}"):
-        parsed = read(framework=name, window=parse_window(window))
+        parsed = read(framework=name)
         if not stated and (writer := _find_writer(parsed)):
-            name, parsed = writer, read(framework=writer, window=parse_window(window))
+            name, parsed = writer, read(framework=writer)
     faults = [fault for each in parsed for fault in each.faults]
     error = llmb.LogError(*faults) if faults else None
     if error and not any(each.logs for each in parsed):
         raise error
-    if not stated and any(each.has_steps for each in parsed):
+    has_steps = any(each.has_steps for each in parsed)
+    if has_steps and not stated:
         output.print_message(f"reading logs of {name}; --framework NAME selects another framework")
     if len(paths) == 1 and not os.path.isdir(paths[0]):
         note_ignored({"--full-names": full_names}, "on a single log")
@@ -98,7 +99,7 @@ def parse(
         _print_log(parsed[0].logs[0], as_json=as_json, as_csv=as_csv)
     else:
         _print_logs(parsed, error, as_json=as_json, as_csv=as_csv, full_names=full_names)
-    all_have_steps = _explain_missing_steps(parsed, name, stated)
+    all_have_steps = _explain_missing_steps(parsed, name, guessed=not stated and not has_steps)
     if error or not all_have_steps:
         raise typer.Exit(error.exit_code if error else 1)
 
@@ -168,14 +169,14 @@ def _print_logs(
         output.print_error(error)
 
 
-def _explain_missing_steps(parsed: Sequence[llmb.ParsedPath], name: str, stated: str | None) -> bool:
+def _explain_missing_steps(parsed: Sequence[llmb.ParsedPath], name: str, *, guessed: bool) -> bool:
     """Print why paths have no steps of the framework. Return True if every path has one.
 
-    ``stated`` is None if llmb chose the framework.
+    If llmb ``guessed`` the framework from a failure, no reason names the framework.
     """
     reasons = [(each, reason) for each in parsed if (reason := each.explain_missing_steps(name))]
     for each, reason in reasons:
-        output.print_message(f"{each.path}: {reason if stated or each.written_by else NO_FRAMEWORK}")
+        output.print_message(f"{each.path}: {NO_FRAMEWORK if guessed and name in reason else reason}")
     return not reasons
 
 
