@@ -19,7 +19,7 @@ from llmb.judging.measure_point import measure_point
 from llmb.judging.read_logs import read_run
 from llmb.judging.save_grade import GradedLog, save_runs, spec_tables
 from llmb.parsing.log_ending import LogStatus
-from llmb.parsing.parse_log import ParsedLog
+from llmb.parsing.parse_log import CHECK_FRAMEWORK, ParsedLog
 from llmb.plugins.addresses import address_in
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.run_of_log import run_of_point
@@ -27,9 +27,6 @@ from llmb.values.failure import Failure
 from llmb.values.job_status import Verdict
 from llmb.values.model import proxy_note
 from llmb.values.recipe import Point, Recipe, Window
-
-CHECK_FRAMEWORK = "; check --framework"
-"""The advice of `llmb parse`, which does not apply here, because all frameworks are tried."""
 
 SEVERITY: tuple[LogStatus, ...] = ("no_data", "nan", "incomplete", "complete")
 """The status of several logs is the first of these that one of them has."""

@@ -10,7 +10,7 @@ import attrs
 
 from llmb.parsing.compressed import beginning_unpacked
 from llmb.parsing.file_filter import beginning, files_below, is_binary, is_named_like_a_log, is_training_log
-from llmb.parsing.parse_log import LogReader, ParsedLog, explain_missing_steps
+from llmb.parsing.parse_log import CHECK_FRAMEWORK, LogReader, ParsedLog, explain_missing_steps
 from llmb.values.errors import Fault, LogError, PluginError
 from llmb.values.log_files import LogFiles
 
@@ -44,7 +44,7 @@ class ParsedPath:
         if other:
             what = "these are logs" if is_folder else "this is a log"
             return f"no {framework} steps found; {what} of {other}: use --framework {other}, or a recipe of {other}"
-        return f"no file with {framework} steps found; check --framework" if is_folder else self.logs[0].no_step
+        return f"no file with {framework} steps found{CHECK_FRAMEWORK}" if is_folder else self.logs[0].no_step
 
     @property
     def has_steps(self) -> bool:

@@ -33,6 +33,9 @@ from llmb.values.recipe import Window
 from llmb.values.run import Run
 from llmb.values.steps import Step
 
+CHECK_FRAMEWORK = "; check --framework"
+"""Advice that applies unless all installed frameworks were tried."""
+
 
 @attrs.frozen(kw_only=True)
 class ParsedLog:
@@ -267,7 +270,7 @@ def explain_missing_steps(begin: bytes, name: str, *, broke: bool = False) -> st
         return f"is binary, and not a log of {name}"
     if broke:
         return f"no {name} steps found; failed before the first step, or is the log of another framework"
-    return f"no {name} steps found; check --framework"
+    return f"no {name} steps found{CHECK_FRAMEWORK}"
 
 
 def _step(step: Step) -> dict[str, Any]:
