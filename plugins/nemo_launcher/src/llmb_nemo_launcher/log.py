@@ -97,14 +97,15 @@ class NeMoLog(LineParser):
     def _read_iteration(self, line: bytes, *, torn: bool) -> list[Step | Notice]:
         match = _ITERATION.search(line)
         wrapped = line.rstrip().endswith(b"|")
+        needles = _WRAPPED if wrapped else _LINES
         if wrapped or self._begun:
-            self.needles = _WRAPPED if wrapped else _LINES
+            self.needles = needles
         step = match and _iteration(int(match[1]), line[match.end() :], torn=torn)
         if not match or not step or (wrapped and b"global_step: " not in line):
             return []
         if not self._begun:
             self._has_times = step.time_s is not None
-            self._begin(0, _WRAPPED if wrapped else _LINES)
+            self._begin(0, needles)
         elif torn and self._has_times and step.time_s is None:
             return []  # cut off before its time
         return [*self._total_steps(int(match[2]) + 1), step]
