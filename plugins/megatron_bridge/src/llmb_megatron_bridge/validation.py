@@ -17,7 +17,8 @@ from llmb import (
     nearest_name,
     unsupported_degrees,
 )
-from llmb_megatron_bridge.script_values import PERFORMANCE
+from llmb_megatron_bridge.env_rules import env_of_rules
+from llmb_megatron_bridge.script_values import PERFORMANCE, performance_values, script_values
 from llmb_megatron_bridge.train_command import ARCHITECTURE, overridable_sizes
 
 DECIDED = {
@@ -50,8 +51,11 @@ DECIDED_BY_ARGUMENTS = {
 }
 """Further such overrides for the scripts since release 26.06, which apply their arguments after the overrides."""
 
-RACKS, RACK_GPUS = ("gb300", "gb200"), 72
-"""GPU types whose NVLink domain is a rack, and its GPUs, as the publisher's launcher counts them."""
+RACKS = ("gb300", "gb200")
+"""GPU types whose NVLink domain is a rack."""
+
+DOMAIN_RANKS, DOMAIN_SIZE = "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN", "NVLINK_DOMAIN_SIZE"
+"""Variables that HybridEP reads, which the recipes set by rules."""
 
 KEPT = ("dataset.num_workers", "dataset.pin_memory", "dataset.persistent_workers")
 """Keys that these scripts keep if they replace the synthetic dataset after the overrides."""
@@ -59,7 +63,7 @@ KEPT = ("dataset.num_workers", "dataset.pin_memory", "dataset.persistent_workers
 
 def find_errors(run: Run[Any]) -> list[Fault]:
     """Return all errors of a run, each with its key."""
-    tensor_ranks = run.parallelism.tp if "repository" in run.settings else 1  # its scripts use sequence parallelism
+    tensor_ranks = run.parallelism.tp if "repository" in run.settings else 1  # with sequence parallelism
     errors = [*_check_parallelism(run), *check_experts(run), *check_sequence(run, tensor_ranks=tensor_ranks)]
     errors += [*_check_fp8_recipe(run), *_check_model(run), *_check_checkpoint(run)]
     return [*errors, *_check_performance(run), *_check_config(run), *_check_profile(run), *_check_env(run)]
@@ -129,21 +133,21 @@ def _check_performance(run: Run[Any]) -> Iterator[Fault]:
     if run.options.dispatcher == "deepep" and run.gpu_type in RACKS:
         message = f"DeepEP does not support {run.gpu_type}; the script would ignore it"
         yield Fault(message=message, key="framework.dispatcher", expected='"hybridep" or "alltoall"')
-    dispatcher = run.options.dispatcher or run.settings.get("dispatcher")
-    if dispatcher == "hybridep" and run.gpu_type in RACKS and run.parallelism.ep > RACK_GPUS:
-        message = f"HybridEP cannot divide the experts over {run.parallelism.ep} GPUs, which are several NVLink domains"
-        yield Fault(message=message, key="parallelism.ep", expected=f"at most {RACK_GPUS}")
-    yield from _check_graphs(run)
-
-
-def _check_graphs(run: Run[Any]) -> Iterator[Fault]:
-    """Yield an error if Transformer Engine, which captures parts of layers, would have to capture an iteration."""
-    implementation, scope = (
-        getattr(run.options, name) or run.settings.get(name) for name in ("cuda_graph_impl", "cuda_graph_scope")
-    )
-    if implementation == "transformer_engine" and "full_iteration" in (scope or ()):
+    values = performance_values(run)
+    if values["dispatcher"] == "hybridep":
+        yield from _check_domain(run)
+    if values["cuda_graph_impl"] == "transformer_engine" and "full_iteration" in (values["cuda_graph_scope"] or ()):
         message = 'cuda_graph_impl = "transformer_engine" cannot capture "full_iteration"'
         yield Fault(message=message, key="framework.cuda_graph_scope", expected='parts such as ["attn", "mlp"]')
+
+
+def _check_domain(run: Run[Any]) -> Iterator[Fault]:
+    """Yield an error if the recipe's rules place more ranks of HybridEP into an NVLink domain than it has GPUs."""
+    env = env_of_rules(run, script_values(run))
+    ranks, gpus = int(env.get(DOMAIN_RANKS, 0)), int(env.get(DOMAIN_SIZE, run.gpus))
+    if ranks > gpus:
+        message = f"HybridEP cannot divide the experts over {ranks} GPUs, which are several NVLink domains"
+        yield Fault(message=message, key="parallelism.ep", expected=f"at most {gpus}")
 
 
 def _check_config(run: Run[Any]) -> Iterator[Fault]:
