@@ -184,6 +184,9 @@ PLANTED = [
     Planted("long_lines_cost_linear_time", "a pattern that backtracks", "class Plugin(",
             "class Slow(Log):\n    def read_line(self, line):\n        re.search(rb'step.*took.*s.*!', line)\n"
             "        yield from super().read_line(line)\n\nclass Plugin(", "because a pattern backtracks"),
+    Planted("long_lines_cost_linear_time", "a parser that fails for long lines", "class Plugin(",
+            "class Short(Log):\n    def read_line(self, line):\n        assert len(line) < 9999\n"
+            "        yield from super().read_line(line)\n\nclass Plugin(", "AssertionError"),
 ]  # fmt: skip
 
 CLOSING = {
@@ -193,7 +196,7 @@ CLOSING = {
 """The rest of an ``attrs.evolve`` that a planted error begins."""
 
 CLASSES = {"a lost rest": "Cut", "arbitrary text": "Odd", "a needle of every line": "Slow"}
-CLASSES |= {"a pattern that backtracks": "Slow"}
+CLASSES |= {"a pattern that backtracks": "Slow", "a parser that fails for long lines": "Short"}
 """The parsers that planted errors add."""
 
 

@@ -195,6 +195,9 @@ def _count_calls(call: Any) -> int:
 def _ends_in_time(call: Any) -> bool:
     """Call a function. Return False if it takes too long, in time of this process: other processes do not count."""
     start_s = time.process_time()
-    with suppress(LlmbError):  # of the guard, which interrupts a pattern that would not end
+    try:
         call()
+    except LlmbError as error:  # of the guard, which also interrupts a pattern that would not end
+        if time.process_time() - start_s < LONG_LINE_S:
+            fail(f"the parser cannot read a line of 16 kB: {error}")
     return time.process_time() - start_s < LONG_LINE_S
