@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import tomli_w
 
@@ -228,6 +229,8 @@ def test_a_cause_lacks_a_detail_that_the_line_lacks() -> None:
     signature = llmb.Signature(needle="bus", cause="a bus broke", detail=r"bus(?: (\d+))?")
     assert signature.cause_in("bus 7") == "a bus broke (7)"
     assert signature.cause_in("bus") == "a bus broke"
+    numbered = attrs.evolve(signature, cause="bus {} broke")
+    assert (numbered.cause_in("bus 7"), numbered.cause_in("bus")) == ("bus 7 broke", "bus ... broke")
 
 
 def test_the_record_keeps_the_file_and_the_files_that_it_names(

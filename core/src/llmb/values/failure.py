@@ -65,7 +65,7 @@ class Signature:
     def cause_in(self, text: str) -> str:
         """Return the cause, with the detail that a text from ``needle`` on contains."""
         match = re.search(self.detail, text) if self.detail else None
-        return self.cause_with(match[1]) if match and match[1] else self.cause
+        return self.cause_with(match[1]) if match and match[1] else self.cause.replace("{}", "...")
 
     def cause_with(self, detail: str) -> str:
         """Return the cause with this detail and its meaning."""
