@@ -111,6 +111,10 @@ def test_missing_names_are_reported_with_the_command_that_lists_them(spec: Any) 
             USUAL.replace("scheduler", "schedular"),
             "target.schedular: unknown key; expected one of {} (did you mean 'scheduler'?)",
         ),
+        (
+            USUAL.replace("[workload]", "[wrkload]"),
+            "wrkload: unknown key; expected one of {} (did you mean 'workload'?)",
+        ),
         (WORKLOAD + '[target]\naccount = "me"\n', f"target.scheduler: required key is missing; {INSTALLED}"),
         (
             USUAL.replace('dtype = "fp32"\n', ""),

@@ -167,14 +167,14 @@ def required_options(cls: type) -> dict[str, str]:
 def add_hints(errors: Collection[Fault], tables: Mapping[str, Any], schedulers: Sequence[str]) -> list[Fault]:
     """Return the errors with better advice: where to find a missing value, how to sweep a list; hide values of secrets.
 
-    A misspelt key is one error: the key that was meant is not reported as missing. ``schedulers`` are the installed
-    ones.
+    A misspelt key or table is one error: the one that was meant is not reported as missing. ``schedulers`` are the
+    installed ones.
     """
     expected = dict(_EXPECTED_IF_MISSING)
     if schedulers:
         expected["target.scheduler"] = f"one of {', '.join(schedulers)}"
     meant = meant_keys(errors, tables)
-    kept = [error for error in _hide_secrets(errors) if error.message != REQUIRED_KEY or error.key not in meant]
+    kept = [error for error in _hide_secrets(errors) if error.key not in meant]
     return [_add_sweep_hint(_add_choices(error, expected), tables) for error in kept]
 
 
