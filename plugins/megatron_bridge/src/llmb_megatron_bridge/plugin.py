@@ -142,9 +142,9 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
 
         Raise SpecError with all errors of the run.
         """
-        if errors := find_errors(run):
-            raise SpecError(*errors)
         values, mpi = script_values(run), run.settings.get("mpi")
+        if errors := find_errors(run, values):
+            raise SpecError(*errors)
         train = train_phase(run, values)
         phases = (_vboost_phase(), train) if run.options.vboost else (train,)
         return run.job(

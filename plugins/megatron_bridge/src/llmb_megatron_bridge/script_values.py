@@ -26,7 +26,7 @@ JOB = (
 
 def script_values(run: Run[Any]) -> dict[str, Any]:
     """Return the values by name. None means that the run has no such value."""
-    model, settings = run.model, run.settings
+    model, options, settings = run.model, run.options, run.settings
     return {
         "gpu_type": run.gpu_type,
         "gpus": run.gpus,
@@ -40,13 +40,8 @@ def script_values(run: Run[Any]) -> dict[str, Any]:
         "a2a_overlap": bool(settings.get("a2a_overlap")),
         **{name: getattr(run.parallelism, name) for name in PARALLELISM},
         **{name: getattr(model, name) for name in SIZES},
-        **performance_values(run),
+        **{name: getattr(options, name) or settings.get(name) for name in PERFORMANCE},
     }
-
-
-def performance_values(run: Run[Any]) -> dict[str, Any]:
-    """Return the values of PERFORMANCE: those of the options, else those of the recipe."""
-    return {name: getattr(run.options, name) or run.settings.get(name) for name in PERFORMANCE}
 
 
 def passed_names(run: Run[Any], values: Mapping[str, Any]) -> set[str]:

@@ -18,7 +18,7 @@ from llmb import (
     unsupported_degrees,
 )
 from llmb_megatron_bridge.env_rules import env_of_rules
-from llmb_megatron_bridge.script_values import PERFORMANCE, performance_values, script_values
+from llmb_megatron_bridge.script_values import PERFORMANCE
 from llmb_megatron_bridge.train_command import ARCHITECTURE, overridable_sizes
 
 DECIDED = {
@@ -61,12 +61,12 @@ KEPT = ("dataset.num_workers", "dataset.pin_memory", "dataset.persistent_workers
 """Keys that these scripts keep if they replace the synthetic dataset after the overrides."""
 
 
-def find_errors(run: Run[Any]) -> list[Fault]:
-    """Return all errors of a run, each with its key."""
+def find_errors(run: Run[Any], values: Mapping[str, Any]) -> list[Fault]:
+    """Return all errors of a run, each with its key. ``values`` are the `script_values` of the run."""
     tensor_ranks = run.parallelism.tp if "repository" in run.settings else 1  # with sequence parallelism
     errors = [*_check_parallelism(run), *check_experts(run), *check_sequence(run, tensor_ranks=tensor_ranks)]
     errors += [*_check_fp8_recipe(run), *_check_model(run), *_check_checkpoint(run)]
-    return [*errors, *_check_performance(run), *_check_config(run), *_check_profile(run), *_check_env(run)]
+    return [*errors, *_check_performance(run, values), *_check_config(run), *_check_profile(run), *_check_env(run)]
 
 
 def _check_parallelism(run: Run[Any]) -> Iterator[Fault]:
@@ -121,7 +121,7 @@ def _check_fp8_recipe(run: Run[Any]) -> Iterator[Fault]:
     yield Fault(message=message, key="framework.fp8_recipe", expected=expected)
 
 
-def _check_performance(run: Run[Any]) -> Iterator[Fault]:
+def _check_performance(run: Run[Any], values: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield an error for each option that the script of the release has no argument for, or would not apply."""
     for name in PERFORMANCE:
         chosen, key = getattr(run.options, name), f"framework.{name}"
@@ -133,17 +133,16 @@ def _check_performance(run: Run[Any]) -> Iterator[Fault]:
     if run.options.dispatcher == "deepep" and run.gpu_type in RACKS:
         message = f"DeepEP does not support {run.gpu_type}; the script would ignore it"
         yield Fault(message=message, key="framework.dispatcher", expected='"hybridep" or "alltoall"')
-    values = performance_values(run)
     if values["dispatcher"] == "hybridep":
-        yield from _check_domain(run)
+        yield from _check_domain(run, values)
     if values["cuda_graph_impl"] == "transformer_engine" and "full_iteration" in (values["cuda_graph_scope"] or ()):
         message = 'cuda_graph_impl = "transformer_engine" cannot capture "full_iteration"'
         yield Fault(message=message, key="framework.cuda_graph_scope", expected='parts such as ["attn", "mlp"]')
 
 
-def _check_domain(run: Run[Any]) -> Iterator[Fault]:
+def _check_domain(run: Run[Any], values: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield an error if the recipe's rules place more ranks of HybridEP into an NVLink domain than it has GPUs."""
-    env = env_of_rules(run, script_values(run))
+    env = env_of_rules(run, values)
     ranks, gpus = int(env.get(DOMAIN_RANKS, 0)), int(env.get(DOMAIN_SIZE, run.gpus))
     if ranks > gpus:
         message = f"HybridEP cannot divide the experts over {ranks} GPUs, which are several NVLink domains"
