@@ -63,6 +63,24 @@ def test_a_key_of_the_agent_that_is_in_a_default_file_is_offered_once(
             assert connect().run("echo there").stdout == "there\n"
 
 
+def test_a_key_of_the_agent_that_is_in_a_named_file_is_offered_once(
+    monkeypatch: pytest.MonkeyPatch, connect: Any
+) -> None:
+    """The public key is not beside the file, so only the private key shows that both are the same."""
+    with Sshd(settings={"MaxAuthTries": "2"}) as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        (server.folder / "authorized_keys").unlink()
+        make_key(server.folder / "accepted")
+        server.accept(server.folder / "accepted")
+        server.key.with_name(f"{server.key.name}.pub").unlink()
+        socket_file = server.folder / "agent"
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket_file))
+        with running_agent(socket_file, server.key):
+            subprocess.run(["ssh-add", "-q", str(server.folder / "accepted")], check=True)
+            assert connect().run("echo there").stdout == "there\n"
+
+
 def test_the_certificate_beside_a_key_is_accepted(client: Sshd, connect: Any) -> None:
     authority, user = client.folder / "authority", client.user
     make_key(authority)

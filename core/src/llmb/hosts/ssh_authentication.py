@@ -5,6 +5,7 @@ import os
 import shlex
 import socket
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -83,12 +84,12 @@ class PublicKeys(AuthStrategy):
         held = {key.asbytes(): key for key in agent.get_keys()} if agent is not None else {}
         files = self._named or [Path(os.path.expanduser(name)) for name in DEFAULT_FILES]
         from_files = (key for file in files if (key := self._load(file, held)) is not None)
-        if self._named:
-            yield from from_files
-        offered = {} if self._named_only else dict(held)
-        yield from offered.values()
-        if not self._named:
-            yield from (key for key in from_files if key.asbytes() not in offered)
+        from_agent = () if self._named_only else held.values()
+        offered: set[bytes] = set()
+        for key in chain(from_files, from_agent) if self._named else chain(from_agent, from_files):
+            if key.asbytes() not in offered:
+                offered.add(key.asbytes())
+                yield key
 
     def _with_certificate(self, keys: Iterator[PKey]) -> Iterator[PKey]:
         """Yield each key, and before it the same key with the certificate that CertificateFile has for it."""
@@ -100,14 +101,10 @@ class PublicKeys(AuthStrategy):
                 key.public_blob = own
             yield key
 
-    def _load(self, file: Path, held: dict[bytes, Any]) -> PKey | None:
-        """Return the agent's key for a file, else the key in the file, else None, as OpenSSH skips unusable files.
-
-        An agent's key is removed from ``held``, so that it is not tried again.
-        """
+    def _load(self, file: Path, held: Mapping[bytes, PKey]) -> PKey | None:
+        """Return the agent's key for a file, else the key in the file, else None, as OpenSSH skips unusable files."""
         if (public := _public_part(file)) is not None and public in held:
-            agents_key: PKey = held.pop(public)
-            return agents_key
+            return held[public]
         try:
             return PKey.from_path(file)
         except TypeError:  # raised by the cryptography library if a passphrase is required
