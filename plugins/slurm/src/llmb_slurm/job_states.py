@@ -10,7 +10,13 @@ from llmb_slurm.remedies import find_remedy
 from llmb_slurm.squeue_sacct import JobRow
 
 WAITING = {
-    *("PENDING", "CONFIGURING", "EXPEDITING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"),
+    "PENDING",
+    "CONFIGURING",
+    "EXPEDITING",
+    "REQUEUED",
+    "REQUEUE_HOLD",
+    "REQUEUE_FED",
+    "SPECIAL_EXIT",
     "RESV_DEL_HOLD",
 }
 CAUSES: dict[str, Cause] = {

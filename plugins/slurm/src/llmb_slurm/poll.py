@@ -75,8 +75,8 @@ def _query_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, st
     queue = {row.job_id: row for line in lines[divide + 1 :] if (row := parse_squeue_line(line))}
     known = {ticket.id: ticket.job_id for ticket in tickets if ticket.job_id}
     known |= {identity: job_id for identity, _, job_id in (each.partition("\t") for each in lines[:divide]) if job_id}
-    last = sorted((row for row in queue.values() if row.job_id.isdecimal()), key=lambda row: int(row.job_id))
-    marks = {row.comment: row.job_id for row in last}  # a task that was submitted again had another job
+    by_age = sorted((row for row in queue.values() if row.job_id.isdecimal()), key=lambda row: int(row.job_id))
+    marks = {row.comment: row.job_id for row in by_age}  # the last job, if a task was submitted again
     known |= {
         each.id: marks[mark]
         for each in tickets
