@@ -27,9 +27,8 @@ def fill_remedy(failure: Failure, plan: RunPlan, record: RunRecord, steps_done: 
 
 def _longer_limit(plan: RunPlan, steps_done: int) -> str:
     """Return a duration of at least twice the time limit, with a quarter to spare for the missing steps."""
-    limit_s, steps = plan.job.time_limit_s, plan.run.steps
-    needed_s = limit_s * max(2, SPARE * steps / steps_done if steps_done else 2)
-    minutes = math.ceil(min(needed_s, LONGEST_S) / 60)
+    factor = SPARE * plan.run.steps / steps_done if steps_done else 0
+    minutes = math.ceil(min(plan.job.time_limit_s * max(2, factor), LONGEST_S) / 60)
     return f"{minutes}m" if minutes % 60 else f"{minutes // 60}h"
 
 
