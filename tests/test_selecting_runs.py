@@ -44,6 +44,8 @@ def test_cancel_names_the_runs_that_ended_before(toy: Any) -> None:
             "expected planned, preparing, submitting, queued, running",
         ),
         ("{verdict=fail}", "invalid filter 'verdict=fail': a run has a verdict only when it has ended"),
+        ("{verdict!=pass}", "invalid filter 'verdict!=pass': a run has a verdict only when it has ended"),
+        ("{state!=completed}", "invalid filter 'state!=completed': a run that is completed cannot be cancelled"),
         ("{state=runing}", "unknown state 'runing'"),
         ("{recipe=other/*}", "no unfinished run matches {recipe=other/*}; `llmb runs` lists all runs"),
         ("state=planned", "there is no run 'state=planned'; filters are written in braces: '{state=planned}'"),

@@ -43,12 +43,13 @@ def select_unfinished(text: str) -> list[str]:
 
 
 def check_cancel_filter(text: str) -> None:
-    """Raise SpecError for empty filters in braces, and for filters that only ended runs can match."""
+    """Raise SpecError for empty filters in braces, and for filters by values that only ended runs have."""
     filters = split_filters(text)
     if not filters:
         raise SpecError(Fault(message=f"{text} matches every run", expected="a filter such as '{gpus=64}'"))
     for each in filters:
         key, _, value = each.partition("=")
+        key = key.removesuffix("!")  # an exclusion, which would match every unfinished run
         if key == "verdict":
             raise SpecError(f"invalid filter {each!r}: a run has a verdict only when it has ended")
         ended = [state for state in value.split(",") if state in END_STATES] if key == "state" else []
