@@ -124,6 +124,8 @@ def test_jobs_use_only_the_gpus_that_cuda_visible_devices_names(programs: Any, m
     assert "gpus_wanted=1\nmachine_gpus=(2 5)\n" in Local().build_job(job(1), probed()).text
     with pytest.raises(SpecError, match=r"needs 4 GPUs, but this machine has 2 \(CUDA_VISIBLE_DEVICES is 2,5\)"):
         Local().build_job(job(4), probed())
+    with pytest.raises(SpecError, match=r"needs 4 GPUs, but this machine has 3; expected at most 3"):
+        Local().build_job(job(4), probed(machine_gpus=3))
 
 
 @pytest.mark.parametrize("value", ["", "-1", "NoDevFiles", "MIG-12345678-1234-1234-1234-123456789abc"])

@@ -86,6 +86,8 @@ def machine_gpus(job: Job, target: Target[LocalOptions]) -> tuple[int, ...]:
 def _too_few(job: Job, usable: int, target: Target[LocalOptions]) -> Fault:
     visible = target.facts.get("gpus.visible", "")
     reason = target.facts.get("nvidia-smi.error") or (f"CUDA_VISIBLE_DEVICES is {visible}" if visible else "")
+    if target.options.machine_gpus is not None:
+        reason = ""  # the user stated the number
     needs = f"{job.gpus_per_node} GPU{'s' if job.gpus_per_node > 1 else ''}"
     has = f"this machine has {usable or 'none'}{f' ({reason})' if reason else ''}"
     return Fault(
