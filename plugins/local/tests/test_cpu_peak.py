@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from llmb import Target
+from llmb.testing import LocalHost
 from llmb_local import cpu_peak
+from llmb_local.options import LocalOptions
+from llmb_local.plugin import Local
 
 
 @pytest.fixture
@@ -120,3 +124,23 @@ def test_a_real_product_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_peak, "SIZE", 64)
     monkeypatch.setattr(cpu_peak, "SECONDS", 0.01)
     assert 1e6 < cpu_peak.measure().fp32 < 1e16
+
+
+def test_the_probe_leaves_the_work_directory_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes before the check that no other user can change this directory."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    kept = tmp_path / "home/.cache/llmb-cpu-peak" / f"{cpu_peak._cpu_name()}.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text('{"fp32": 5e11, "alone": true}')
+    work = tmp_path / "work"
+    target = Target(scheduler="local", workdir=str(work), options=LocalOptions(), gpu_types=("cpu",))
+    done = LocalHost().run(Local().probe(target))
+    assert "peak_flops.fp32=5e+11" in done.stdout.splitlines()
+    assert not work.exists()
+
+
+def test_a_lock_that_is_a_link_is_one_line(tmp_path: Path, measured: list[float]) -> None:
+    (tmp_path / "lock").symlink_to("elsewhere")
+    with pytest.raises(SystemExit, match=r"^the CPU peak is not measured, because the lock .*/lock cannot be opened: "):
+        cpu_peak.main(tmp_path, tmp_path / "lock")
+    assert not measured

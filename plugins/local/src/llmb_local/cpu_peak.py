@@ -84,11 +84,19 @@ def _keep(peak: Peak, kept: Path) -> None:
 
 
 def _take(lock: Path, timeout_s: float) -> bool:
-    """Lock the file until this process ends. Return False if a job still holds it after ``timeout_s``."""
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    before = os.umask(0)  # other users take the same lock
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-    os.umask(before)
+    """Lock the file until this process ends. Return False if a job still holds it after ``timeout_s``.
+
+    Exit with a message if the file cannot be opened.
+    """
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        before = os.umask(0)  # other users take the same lock
+        try:
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        finally:
+            os.umask(before)
+    except OSError as error:
+        sys.exit(f"the CPU peak is not measured, because the lock {lock} cannot be opened: {error.strerror}")
     end = time.monotonic() + timeout_s
     while True:
         try:

@@ -42,6 +42,9 @@ from llmb_local.options import LocalOptions, RuntimeName
 from llmb_local.runtimes.choose import ENGINES, choose_runtime, runtime
 from llmb_local.runtimes.container_cleanup import remove_containers
 
+CPU_PEAKS = '"$HOME/.cache/llmb-cpu-peak"'
+"""The folder of measured peaks, for bash. The probe comes before the check that the work directory is safe to write."""
+
 
 class Local(SchedulerHooks[LocalOptions]):
     """Scheduler whose jobs are detached processes of this machine.
@@ -113,8 +116,8 @@ class Local(SchedulerHooks[LocalOptions]):
         settings = f"engines=({' '.join(_engines(target))}) probe_all={probe_all} probe_gpus={probe_gpus}"
         parts = [settings, bash_file("runtimes/error_remedies.sh"), bash_file("probe.sh")]
         if "cpu" in target.gpu_types:
-            measure = [sys.executable, "-m", "llmb_local.cpu_peak", f"{target.cache}/cpu-peak"]
-            parts.append(f"{shlex.join(measure)} {lock_word(target.options.lock)}")
+            measure = shlex.join([sys.executable, "-m", "llmb_local.cpu_peak"])
+            parts.append(f"{measure} {CPU_PEAKS} {lock_word(target.options.lock)}")
         return "\n".join(parts)
 
     @hookimpl
