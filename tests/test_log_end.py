@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from parts.command_line import Llmb, command_line
@@ -49,6 +51,16 @@ def of_text(llmb: Llmb, folder: Path, text: str) -> tuple[str, str | None, int |
     path = folder / "run.log"
     path.write_text(text)
     return ended(llmb, path)
+
+
+def test_the_failure_in_a_pipe_is_found(llmb: Llmb, tmp_path: Path) -> None:
+    pipe = tmp_path / "run.log"
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_text, args=[steps(5) + ERROR])
+    writer.start()
+    found = ended(llmb, pipe)
+    writer.join()
+    assert found == ("incomplete", "a process failed with ValueError", 9)
 
 
 @pytest.mark.parametrize(

@@ -392,7 +392,7 @@ def test_a_full_disk_while_unpacking_a_log_is_one_line_and_exit_2(
     packed.write_bytes(gzip.compress(line(0).encode()))
     monkeypatch.setattr(tempfile, "tempdir", "/dev/full")
 
-    assert parse(packed) == Answer(2, "", f"llmb: {packed}: cannot be unpacked into /dev/full: Not a directory\n")
+    assert parse(packed) == Answer(2, "", f"llmb: {packed}: cannot be written into /dev/full: Not a directory\n")
 
 
 def test_without_a_log_the_framework_needs_a_log_directory(parse: Llmb) -> None:

@@ -1,4 +1,4 @@
-"""Logs that were compressed when they were rotated."""
+"""Logs that cannot be searched in place: compressed ones, and pipes."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def unpacked_name(path: Path) -> str:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """Unpack a compressed log into a temporary file. Yield its path, or ``path`` if Python cannot unpack the log.
+    """Copy a pipe or a compressed log into a temporary file. Yield its path, or ``path`` if neither is possible.
 
-    The cause of a failure is searched forwards and backwards, which takes a pass for each step in a compressed file.
-    Raise LogError if the log is damaged or the disk is full.
+    The cause of a failure is searched forwards and backwards, which takes a pass for each step in a compressed file,
+    and is impossible in a pipe. Raise LogError if the log is damaged or unreadable, or the disk is full.
     """
-    stream = _opened(path)
+    stream = _open_pipe(path) or _opened(path)
     if stream is None:
         yield path
         return
@@ -49,7 +49,7 @@ def unpacked(path: Path) -> Iterator[Path]:
             with stream, plain.open("wb") as file:
                 file.writelines(_blocks(stream, path))
         except OSError as error:
-            message = f"cannot be unpacked into {gettempdir()}: {error.strerror}"
+            message = f"cannot be written into {gettempdir()}: {error.strerror}"
             raise LogError(Fault(message=message, file=str(path))) from error
         yield plain
 
@@ -63,9 +63,19 @@ def beginning_unpacked(path: Path) -> bytes:
         return next(_blocks(stream, path), b"")
 
 
+def _open_pipe(path: Path) -> IO[bytes] | None:
+    """Return the opened log if it can be read only once."""
+    if os.path.isfile(path) or not os.path.exists(path):
+        return None
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
+
+
 def _opened(path: Path) -> IO[bytes] | None:
     module = MODULES.get(compression(beginning(path)) or "")
-    if module is None or not os.path.isfile(path):  # a pipe cannot be read twice
+    if module is None:
         return None
     try:
         opened: IO[bytes] = import_module(module).open(path)
