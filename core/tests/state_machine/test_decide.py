@@ -187,6 +187,12 @@ def test_a_rejected_run_ends_with_the_reason() -> None:
     assert (state.run_state, state.handed_over, state.submitted) == ("submitting", True, False)
 
 
+def test_a_job_that_has_ended_at_the_first_poll_keeps_its_id() -> None:
+    ended = JobEnded(run_id="a", status=status("ended", job_id="7", cause="completed"))
+    assert apply(State(stage="queued"), ended).job_id == "7"
+    assert apply(State(stage="running", job_id="6"), JobEnded(run_id="a", status=status("ended"))).job_id == "6"
+
+
 @pytest.mark.parametrize(
     ("before", "seen", "events"),
     [

@@ -136,7 +136,8 @@ def apply(state: State, event: Event) -> State:  # noqa: C901  # one flat case p
         case CancelSent():
             return evolve(state, cancel_requested=max(state.cancel_requested, event.request), cancel_sent=event.request)
         case JobEnded():
-            return evolve(state, stage="ending", job_status=event.status, job_ended_at=event.time)
+            job_id = event.status.job_id or state.job_id  # a short job has ended at the first poll
+            return evolve(state, stage="ending", job_id=job_id, job_status=event.status, job_ended_at=event.time)
         case Ended():
             return evolve(state, stage="ended", ending=event)
     return state
