@@ -111,6 +111,7 @@ def test_missing_names_are_reported_with_the_command_that_lists_them(spec: Any) 
             USUAL.replace("scheduler", "schedular"),
             "target.schedular: unknown key; expected one of {} (did you mean 'scheduler'?)",
         ),
+        (WORKLOAD + '[target]\nnmae = "eos"\n', "target.nmae: unknown key; expected one of {} (did you mean 'name'?)"),
         (
             USUAL.replace("[workload]", "[wrkload]"),
             "wrkload: unknown key; expected one of {} (did you mean 'workload'?)",

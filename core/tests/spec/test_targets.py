@@ -124,6 +124,11 @@ def test_errors_in_the_targets_file_name_the_file_and_their_key(spec: Any, write
     assert (error.file, error.message) == (str(file), "no scheduler")
 
 
+def test_a_misspelt_scheduler_of_a_named_target_is_named(spec: Any, write_targets: Any) -> None:
+    write_targets('[eos]\nschedular = "slurm"\nhost = "eos"')
+    assert spec.write(WORKLOAD).errors(target="eos")["eos"].message == "no scheduler, but a key 'schedular'"
+
+
 def test_a_key_that_a_named_target_lacks_is_missing_in_its_table(spec: Any, write_targets: Any) -> None:
     file = write_targets('[eos]\nscheduler = "slurm"\nhost = "eos"')
     error = spec.write(WORKLOAD).errors(target="eos")["eos.workdir"]

@@ -122,7 +122,7 @@ def decode_target(table: Any, errors: list[Fault]) -> tuple[TargetTable | None, 
         expected = 'a table [target], such as scheduler = "local"'
         errors.append(Fault(message=invalid_value(table), key="target", expected=expected))
         return None, None
-    own = {key: value for key, value in table.items() if key in TARGET_KEYS or _is_misspelt_scheduler(key, table)}
+    own = {key: value for key, value in table.items() if key in TARGET_KEYS or _is_misspelt(key, table)}
     values, wrong = decode_fields(own, TargetTable, "target")
     target = TargetTable(**{"scheduler": "", **values})
     if wrong:
@@ -135,9 +135,9 @@ def decode_target(table: Any, errors: list[Fault]) -> tuple[TargetTable | None, 
     return (target if "scheduler" in values and not wrong else None), target.gpus_per_node
 
 
-def _is_misspelt_scheduler(key: str, table: Mapping[str, Any]) -> bool:
-    """Check whether a key that only a scheduler could know is the key of the scheduler, which the table lacks."""
-    return not {"scheduler", "name"} & table.keys() and nearest_name(key, TARGET_KEYS) == "scheduler"
+def _is_misspelt(key: str, table: Mapping[str, Any]) -> bool:
+    """Check whether a key that only a scheduler could know is a misspelt scheduler or name in a table with neither."""
+    return not {"scheduler", "name"} & table.keys() and nearest_name(key, TARGET_KEYS) in ("scheduler", "name")
 
 
 def decode_options(
@@ -174,6 +174,8 @@ def add_hints(errors: Collection[Fault], tables: Mapping[str, Any], schedulers: 
     if schedulers:
         expected["target.scheduler"] = f"one of {', '.join(schedulers)}"
     meant = meant_keys(errors, tables)
+    if "target.name" in meant:  # the named target has the scheduler
+        meant |= {"target.scheduler"}
     kept = [error for error in _hide_secrets(errors) if error.key not in meant]
     return [_add_sweep_hint(_add_choices(error, expected), tables) for error in kept]
 

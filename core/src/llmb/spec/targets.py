@@ -75,7 +75,9 @@ class NamedTargets:
         )
         if "scheduler" in target or "scheduler" in named:
             return complete, ()
-        return complete, (Fault(message="no scheduler", file=str(self._file), key=name, expected='scheduler = "..."'),)
+        similar = next((key for key in named if nearest_name(key, ["scheduler"])), None)
+        message = f"no scheduler, but a key '{similar}'" if similar else "no scheduler"
+        return complete, (Fault(message=message, file=str(self._file), key=name, expected='scheduler = "..."'),)
 
     def _find(self, name: str) -> dict[str, Any]:
         if self._known is None:
