@@ -29,11 +29,6 @@ def wait_at_gate(toy: Any, count: int = 1) -> None:
     toy.wait(lambda: sum("toy step 2" in log.read_text() for log in toy.workdir.glob("runs/*/logs/train.*")) >= count)
 
 
-def state_of(toy: Any, job_id: str) -> str:
-    """Return the state of a job in the queue."""
-    return str(toy.cluster.order("squeue", "-h", "-j", job_id, "-o", "%T").strip())
-
-
 @pytest.mark.smoke
 def test_a_run_is_submitted_followed_and_recorded(toy_slurm: Any) -> None:
     run = toy_slurm.run(workload={"gpus": 2})
@@ -121,7 +116,7 @@ def test_a_job_whose_submission_was_lost_is_found_in_the_queue(toy_slurm: Any) -
     taken = toy_slurm.cluster.order(
         *("sbatch", "--parsable", "-N", "4", "--exclusive", "-o", "/dev/null", "--wrap", "sleep infinity")
     ).strip()
-    toy_slurm.wait(lambda: state_of(toy_slurm, taken) == "RUNNING")  # before that, the run could start first
+    toy_slurm.wait(lambda: toy_slurm.state_of(taken) == "RUNNING")  # before that, the run could start first
     toy_slurm.llmb("run", toy_slurm.spec(), "--detach")
     [record] = toy_slurm.records
     (toy_slurm.work(record.name) / "job_id").write_text("")
@@ -229,13 +224,13 @@ def test_a_pending_run_shows_its_reason_and_the_command_that_releases_a_held_job
 def test_cancel_ends_one_job_only(toy_slurm: Any) -> None:
     gate = {"gate": str(toy_slurm.gate), "gate_step": 2}
     other = toy_slurm.cluster.order("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep infinity").strip()
-    toy_slurm.wait(lambda: state_of(toy_slurm, other) == "RUNNING")
+    toy_slurm.wait(lambda: toy_slurm.state_of(other) == "RUNNING")
     toy_slurm.llmb("run", toy_slurm.spec(framework=gate, workload={"repeats": 2}), "--detach")
     first, second = (record.name for record in toy_slurm.records)
     wait_at_gate(toy_slurm, 2)
     [cancelled] = toy_slurm.runs("cancel", first)
     assert cancelled["state"] == "cancelled"
-    assert state_of(toy_slurm, other) == "RUNNING"
+    assert toy_slurm.state_of(other) == "RUNNING"
     toy_slurm.cluster.order("scancel", other)
     toy_slurm.gate.touch()
     [run] = toy_slurm.runs("attach", second)

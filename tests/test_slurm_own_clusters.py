@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -140,6 +142,52 @@ def test_llmb_waits_for_a_controller_that_restarts(own_cluster: OwnCluster) -> N
         toy.cluster.start_controller()
         out, _ = running.communicate(timeout=DEADLINE_S)
     [run] = json.loads(out)["runs"]
+    assert run["state"] == "completed"
+
+
+def lose_state(cluster: Cluster) -> None:
+    """Restart the controller without its saved state, so that it gives the ids of earlier jobs to new ones."""
+    for daemon in ("slurmctld", *cluster.nodes):
+        cluster.kill(daemon)
+    shutil.rmtree(cluster.folder / "state")
+    (cluster.folder / "state").mkdir()
+    cluster.start_controller()
+    for node in cluster.nodes:
+        cluster.start_node(node)
+
+
+def submit_other_job(toy: Any, job_id: str, command: str) -> None:
+    """Submit a job that is no run, and check that it has this id."""
+    other = ("sbatch", "--parsable", "--no-requeue", "-o", "/dev/null", "--wrap", command)
+    assert toy.cluster.order(*other).strip() == job_id
+
+
+def test_a_job_with_the_id_of_a_lost_run_is_not_cancelled(own_cluster: OwnCluster) -> None:
+    with own_cluster(accounting=False) as toy:
+        toy.llmb("run", toy.spec(), "--detach")
+        toy.wait(lambda: "COMPLETED" in toy.cluster.order("squeue", "-h", "-t", "all", "-o", "%T"))
+        [ended] = toy.workdir.glob("runs/*/ended")
+        missing = ended.rename(ended.with_name("missing"))
+        os.utime(missing, (0, 0))  # the queue has lacked the job for long
+        lose_state(toy.cluster)
+        submit_other_job(toy, toy.job_id(), "sleep infinity")
+        toy.wait(lambda: toy.state_of(toy.job_id()) == "RUNNING")
+        [run] = toy.runs("cancel", toy.records[0].name)
+        assert toy.state_of(toy.job_id()) == "RUNNING"
+    assert run["state"] == "lost"
+
+
+def test_a_run_has_its_own_end_if_another_job_has_its_id(own_cluster: OwnCluster) -> None:
+    with own_cluster(settings={"MinJobAge": "2"}) as toy:
+        toy.llmb("run", toy.spec(), "--detach")
+        toy.wait(lambda: "COMPLETED" in toy.cluster.accounts("State"))
+        lose_state(toy.cluster)
+        submit_other_job(toy, toy.job_id(), "sleep infinity")
+        toy.cluster.order("scancel", toy.job_id())
+        toy.wait(lambda: any(state.startswith("CANCELLED") for state in toy.cluster.accounts("State")))
+        toy.wait(lambda: not toy.jobs())
+        (toy.work(toy.records[0].name) / "ended").unlink()
+        [run] = toy.runs("attach", toy.records[0].name)
     assert run["state"] == "completed"
 
 

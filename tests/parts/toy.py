@@ -227,6 +227,10 @@ class SlurmRuns(ToyRuns):
         """Return the job id of the one run, from its directory on the target."""
         return (next(self.workdir.glob("runs/*/job_id"))).read_text().strip()
 
+    def state_of(self, job_id: str) -> str:
+        """Return the state of a job in the queue."""
+        return self.cluster.order("squeue", "-h", "-j", job_id, "-o", "%T").strip()
+
     def jobs(self) -> dict[str, list[str]]:
         """Return the ids of all jobs in the queue, by job name."""
         found: dict[str, list[str]] = {}

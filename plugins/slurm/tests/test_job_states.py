@@ -28,22 +28,22 @@ def sacct(line: str) -> JobStatus:
 @pytest.mark.parametrize(
     ("line", "cause", "exit_code"),
     [
-        ("1|COMPLETED|0|0|0|llmb a b|None|", "completed", 0),
-        ("2|FAILED|0|768|0|(null)|NonZeroExitCode|", "failed", 3),
-        ("3|FAILED|0|11|0|(null)|JobLaunchFailure|", "failed", 139),
-        ("4|FAILED|0|4021|0|(null)|JobLaunchFailure|", "launch failure", 15),
-        ("5|FAILED|0|256|253|(null)|NonZeroExitCode|", "out of memory", 1),
-        ("6|COMPLETED|0|0|253|(null)|None|", "completed", 0),
-        ("7|OUT_OF_MEMORY|0|253|0|(null)|OutOfMemory|", "out of memory", 253),
-        ("11|FAILED|0|1|0|(null)|BadConstraints|", "impossible", 129),
-        ("13|CANCELLED|0|0|0|(null)|DependencyNeverSatisfied|", "dependency", 0),
-        ("16|DEADLINE|0|1|0|(null)|DeadLine|", "deadline", 129),
-        ("73|CANCELLED|0|15|0|(null)|None|", "cancelled", 143),
-        ("75|CANCELLED|0|0|0|(null)|Priority|", "cancelled", 0),
-        ("8|CANCELLED|0|0|0|(null)|PartitionNodeLimit|", "impossible", 0),
-        ("95|TIMEOUT|0|0|0|(null)|TimeLimit|", "timeout", 0),
-        ("98|PREEMPTED|0|0|0|(null)|None|", "preempted", 0),
-        ("103|NODE_FAIL|0|0|0|(null)|NodeDown|", "node failure", 0),
+        ("1|COMPLETED|0|0|0|a|llmb a b|None|", "completed", 0),
+        ("2|FAILED|0|768|0|a|(null)|NonZeroExitCode|", "failed", 3),
+        ("3|FAILED|0|11|0|a|(null)|JobLaunchFailure|", "failed", 139),
+        ("4|FAILED|0|4021|0|a|(null)|JobLaunchFailure|", "launch failure", 15),
+        ("5|FAILED|0|256|253|a|(null)|NonZeroExitCode|", "out of memory", 1),
+        ("6|COMPLETED|0|0|253|a|(null)|None|", "completed", 0),
+        ("7|OUT_OF_MEMORY|0|253|0|a|(null)|OutOfMemory|", "out of memory", 253),
+        ("11|FAILED|0|1|0|a|(null)|BadConstraints|", "impossible", 129),
+        ("13|CANCELLED|0|0|0|a|(null)|DependencyNeverSatisfied|", "dependency", 0),
+        ("16|DEADLINE|0|1|0|a|(null)|DeadLine|", "deadline", 129),
+        ("73|CANCELLED|0|15|0|a|(null)|None|", "cancelled", 143),
+        ("75|CANCELLED|0|0|0|a|(null)|Priority|", "cancelled", 0),
+        ("8|CANCELLED|0|0|0|a|(null)|PartitionNodeLimit|", "impossible", 0),
+        ("95|TIMEOUT|0|0|0|a|(null)|TimeLimit|", "timeout", 0),
+        ("98|PREEMPTED|0|0|0|a|(null)|None|", "preempted", 0),
+        ("103|NODE_FAIL|0|0|0|a|(null)|NodeDown|", "node failure", 0),
     ],
 )
 def test_ends_in_squeue(line: str, cause: str, exit_code: int) -> None:
@@ -55,21 +55,21 @@ def test_ends_in_squeue(line: str, cause: str, exit_code: int) -> None:
 @pytest.mark.parametrize(
     ("line", "cause"),
     [
-        ("76|COMPLETED|0:0|0:0|None", "completed"),
-        ("77|FAILED|3:0|0:0|None", "failed"),
-        ("78|FAILED|0:11|0:0|None", "failed"),
-        ("4|FAILED|0:53|0:0|None", "launch failure"),
-        ("1|OUT_OF_MEMORY|0:125|0:0|None", "out of memory"),
-        ("3|FAILED|1:0|0:125|None", "out of memory"),
-        ("2|COMPLETED|0:0|0:125|None", "completed"),
-        ("73|CANCELLED by 1001|0:0|0:0|None", "cancelled"),
-        ("72|CANCELLED|0:0|0:0|Dependency", "dependency"),
-        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit", "impossible"),
-        ("95|TIMEOUT|0:0|0:0|None", "timeout"),
-        ("96|PREEMPTED|0:0|0:0|None", "preempted"),
-        ("59|NODE_FAIL|0:0|0:0|None", "node failure"),
-        ("16|DEADLINE|1:0|0:0|None", "deadline"),
-        ("17|BOOT_FAIL|0:0|0:0|None", "launch failure"),
+        ("76|COMPLETED|0:0|0:0|None|a", "completed"),
+        ("77|FAILED|3:0|0:0|None|a", "failed"),
+        ("78|FAILED|0:11|0:0|None|a", "failed"),
+        ("4|FAILED|0:53|0:0|None|a", "launch failure"),
+        ("1|OUT_OF_MEMORY|0:125|0:0|None|a", "out of memory"),
+        ("3|FAILED|1:0|0:125|None|a", "out of memory"),
+        ("2|COMPLETED|0:0|0:125|None|a", "completed"),
+        ("73|CANCELLED by 1001|0:0|0:0|None|a", "cancelled"),
+        ("72|CANCELLED|0:0|0:0|Dependency|a", "dependency"),
+        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit|a", "impossible"),
+        ("95|TIMEOUT|0:0|0:0|None|a", "timeout"),
+        ("96|PREEMPTED|0:0|0:0|None|a", "preempted"),
+        ("59|NODE_FAIL|0:0|0:0|None|a", "node failure"),
+        ("16|DEADLINE|1:0|0:0|None|a", "deadline"),
+        ("17|BOOT_FAIL|0:0|0:0|None|a", "launch failure"),
     ],
 )
 def test_ends_in_sacct(line: str, cause: str) -> None:
@@ -80,17 +80,17 @@ def test_ends_in_sacct(line: str, cause: str) -> None:
 @pytest.mark.parametrize(
     ("line", "remedy"),
     [
-        ("4|FAILED|0:53|0:0|None", "target.workdir"),
-        ("17|BOOT_FAIL|0:0|0:0|None", "target.exclude"),
-        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit", "target.partition"),
-        ("88|CANCELLED by 0|0:0|0:0|PartitionTimeLimit", "workload.time_limit"),
-        ("88|CANCELLED by 0|0:0|0:0|BadConstraints", "target.constraint"),
-        ("88|CANCELLED by 0|0:0|0:0|AccountNotAllowed", "target.account"),
-        ("88|CANCELLED by 0|0:0|0:0|InvalidQOS", "target.qos"),
-        ("88|CANCELLED by 0|0:0|0:0|ReservationDeleted", "target.reservation"),
-        ("88|CANCELLED by 0|0:0|0:0|QOSMaxWallDurationPerJobLimit", "workload.time_limit"),
-        ("88|CANCELLED by 0|0:0|0:0|AssocMaxNodePerJobLimit", "lower target.max_jobs, the GPUs"),
-        ("88|CANCELLED by 0|0:0|0:0|QOSMinGRES", "run on more GPUs"),
+        ("4|FAILED|0:53|0:0|None|a", "target.workdir"),
+        ("17|BOOT_FAIL|0:0|0:0|None|a", "target.exclude"),
+        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit|a", "target.partition"),
+        ("88|CANCELLED by 0|0:0|0:0|PartitionTimeLimit|a", "workload.time_limit"),
+        ("88|CANCELLED by 0|0:0|0:0|BadConstraints|a", "target.constraint"),
+        ("88|CANCELLED by 0|0:0|0:0|AccountNotAllowed|a", "target.account"),
+        ("88|CANCELLED by 0|0:0|0:0|InvalidQOS|a", "target.qos"),
+        ("88|CANCELLED by 0|0:0|0:0|ReservationDeleted|a", "target.reservation"),
+        ("88|CANCELLED by 0|0:0|0:0|QOSMaxWallDurationPerJobLimit|a", "workload.time_limit"),
+        ("88|CANCELLED by 0|0:0|0:0|AssocMaxNodePerJobLimit|a", "lower target.max_jobs, the GPUs"),
+        ("88|CANCELLED by 0|0:0|0:0|QOSMinGRES|a", "run on more GPUs"),
     ],
 )
 def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
@@ -123,7 +123,7 @@ def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
     ],
 )
 def test_a_pending_job_has_a_reason_and_may_be_unsatisfiable(reason: str, cause: str) -> None:
-    status = squeue(f"8|PENDING|0|0|0|(null)|{reason}|")
+    status = squeue(f"8|PENDING|0|0|0|a|(null)|{reason}|")
     assert (status.state, status.reason, status.cause, status.unsatisfiable) == ("pending", reason, cause, bool(cause))
 
 
@@ -138,27 +138,27 @@ def test_a_pending_job_has_a_reason_and_may_be_unsatisfiable(reason: str, cause:
     ],
 )
 def test_a_held_job_has_a_remedy(state: str, reason: str, remedy: str) -> None:
-    status = squeue(f"8|{state}|0|0|0|(null)|{reason}|")
+    status = squeue(f"8|{state}|0|0|0|a|(null)|{reason}|")
     assert not status.unsatisfiable
     assert remedy in status.remedy
     assert bool(status.remedy) == bool(remedy)
 
 
-@pytest.mark.parametrize("line", ["88|FAILED|1:0|0:0|JobHeldUser", "88|TIMEOUT|0:0|0:0|JobHeldAdmin"])
+@pytest.mark.parametrize("line", ["88|FAILED|1:0|0:0|JobHeldUser|a", "88|TIMEOUT|0:0|0:0|JobHeldAdmin|a"])
 def test_a_job_that_ended_after_its_release_is_not_to_be_released(line: str) -> None:
     """Slurm keeps the last reason for which a job was pending."""
     assert sacct(line).remedy == ""
 
 
 def test_a_state_of_a_later_version_counts_as_running() -> None:
-    assert squeue("73|A_STATE_OF_A_LATER_VERSION|2|0|0|(null)|None|").state == "running"
+    assert squeue("73|A_STATE_OF_A_LATER_VERSION|2|0|0|a|(null)|None|").state == "running"
 
 
 def test_a_requeued_job_has_its_attempt() -> None:
-    assert squeue("96|RUNNING|1|0|0|llmb a b|None|").attempt == 1
+    assert squeue("96|RUNNING|1|0|0|a|llmb a b|None|").attempt == 1
 
 
-@pytest.mark.parametrize("line", ["", "slurm_load_jobs error", "5|odd comment", "5|RUNNING|x|0|0|a|b|"])
+@pytest.mark.parametrize("line", ["", "slurm_load_jobs error", "5|odd comment", "5|RUNNING|x|0|0|a|b|c|"])
 def test_a_malformed_line_is_skipped(line: str) -> None:
     assert parse_squeue_line(line) is None
 

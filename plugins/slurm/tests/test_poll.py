@@ -16,6 +16,7 @@ from llmb.hosts.local_host import LocalHost
 from llmb_slurm.plugin import Slurm
 from llmb_slurm.sbatch_directives import job_mark
 
+RUNNING = "8|RUNNING|0|0|0|a|(null)|None|"
 DISABLED = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
 REFUSED = "echo 'Connection refused' >&2; exit 1"
 
@@ -43,7 +44,7 @@ def test_a_job_that_reappears_in_the_queue_is_no_longer_missing(
     """The queue may drop a job long before accounting lists it."""
     (tmp_path / "missing").touch()
     os.utime(tmp_path / "missing", (0, 0))
-    assert poll(tmp_path, monkeypatch, "8|FAILED|1|256|0|(null)|None|", "").cause == "failed"
+    assert poll(tmp_path, monkeypatch, "8|FAILED|1|256|0|a|(null)|None|", "").cause == "failed"
     (tmp_path / "bin/squeue").write_text("#!/bin/sh\n")
     (tmp_path / "bin/sacct").write_text("#!/bin/sh\n")
     (tmp_path / "bin/sacct").chmod(0o755)
@@ -64,7 +65,7 @@ def test_a_job_that_reappears_in_the_queue_is_no_longer_missing(
 def test_a_purged_job_without_a_known_end_is_lost_within_two_minutes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sacct: str, missing_s: int, state: str, reason: str
 ) -> None:
-    poll(tmp_path, monkeypatch, "8|FAILED|1|256|0|(null)|None|", "")
+    poll(tmp_path, monkeypatch, "8|FAILED|1|256|0|a|(null)|None|", "")
     for name, text in (("squeue", ""), ("sacct", sacct)):
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / "bin" / name).chmod(0o755)
@@ -86,7 +87,7 @@ def test_a_purged_job_without_a_known_end_is_lost_within_two_minutes(
 def test_a_job_held_for_a_failed_launch_is_completed_if_its_script_exited_with_0(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str, cause: str, attempt: int
 ) -> None:
-    status = poll(tmp_path, monkeypatch, "8|PENDING|2|0|0|(null)|launch failed requeued held|", ended)
+    status = poll(tmp_path, monkeypatch, "8|PENDING|2|0|0|a|(null)|launch failed requeued held|", ended)
     assert status.unsatisfiable  # so core cancels it
     assert (status.cause, status.attempt) == (cause, attempt)
 
@@ -94,7 +95,7 @@ def test_a_job_held_for_a_failed_launch_is_completed_if_its_script_exited_with_0
 def test_a_requeued_job_has_not_ended_even_if_its_last_attempt_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    status = poll(tmp_path, monkeypatch, "8|PENDING|2|0|0|(null)|BeginTime|", "8\t143\t\n")
+    status = poll(tmp_path, monkeypatch, "8|PENDING|2|0|0|a|(null)|BeginTime|", "8\t143\t\n")
     assert (status.state, status.cause, status.attempt) == ("pending", "", 2)
 
 
@@ -117,6 +118,8 @@ def test_variables_of_the_login_do_not_change_the_queries(tmp_path: Path, monkey
     record = f"compgen -e >>{tmp_path}/exported"
     install(tmp_path, monkeypatch, squeue=record, sacct=record, scancel=record)
     poll_again(tmp_path)
+    with (tmp_path / "bin/squeue").open("a") as squeue:
+        squeue.write(f"echo '{RUNNING}'\n")
     Slurm().cancel([JobHandle(id="a", directory=str(tmp_path), job_id="8")], LocalHost())
     exported = (tmp_path / "exported").read_text().split()
     assert not {*VARIABLES} & {*exported}
@@ -152,9 +155,8 @@ def test_a_job_without_an_id_is_the_last_one_that_carries_its_mark(
 ) -> None:
     """A task that was submitted again had another job, which squeue lists after those that have not ended."""
     mark = job_mark("a", str(tmp_path))
-    install(
-        tmp_path, monkeypatch, squeue=f"echo '10|PENDING|0|0|0|{mark}|Priority|'; echo '9|FAILED|0|256|0|{mark}|None|'"
-    )
+    rows = f"10|PENDING|0|0|0|a|{mark}|Priority|\n9|FAILED|0|256|0|a|{mark}|None|"
+    install(tmp_path, monkeypatch, squeue=f"echo '{rows}'")
     status = Slurm().poll([JobHandle(id="a", directory=str(tmp_path))], LocalHost())["a"]
     assert (status.state, status.job_id) == ("pending", "10")
 
@@ -174,6 +176,43 @@ def test_a_cancellation_that_fails_is_an_error(
     """Only jobs that have ended are left alone."""
     ended = "scancel: error: Kill job error on job id 7: Job/step already completing or completed"
     scancel = f"printf '%s\\n' '{ended}' 'scancel: error: Kill job error on job id 8: {reason}' >&2; exit 1"
-    install(tmp_path, monkeypatch, squeue="", scancel=scancel)
+    install(tmp_path, monkeypatch, squeue=f"echo '{RUNNING}'", scancel=scancel)
     with pytest.raises(TargetError, match=re.escape(reason)) if is_error else contextlib.nullcontext():
         Slurm().cancel([JobHandle(id="a", directory=str(tmp_path), job_id="8")], LocalHost())
+
+
+@pytest.mark.parametrize(
+    ("name", "comment", "is_own"),
+    [
+        ("a", "mark", True),
+        ("renamed", "mark", True),
+        ("a", "comment of the site", True),
+        ("a", "llmb a 0123456789ab", False),  # the same task in another work directory
+        ("b", "(null)", False),
+    ],
+)
+def test_an_id_that_belongs_to_another_job_is_neither_followed_nor_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, comment: str, is_own: bool
+) -> None:
+    """A controller that lost its state gives the ids of earlier jobs to new ones."""
+    comment = job_mark("a", str(tmp_path)) if comment == "mark" else comment
+    row = f"8|RUNNING|0|0|0|{name}|{comment}|None|"
+    cancelled = tmp_path / "cancelled"
+    install(tmp_path, monkeypatch, squeue=f"echo '{row}'", sacct="", scancel=f'echo "$@" >{cancelled}')
+    assert poll_again(tmp_path).state == ("running" if is_own else "unknown")
+    Slurm().cancel([JobHandle(id="a", directory=str(tmp_path), job_id="8")], LocalHost())
+    assert cancelled.exists() == is_own
+
+
+@pytest.mark.parametrize(
+    ("names", "cause"), [("a b", "failed"), ("b a", "failed"), ("a allocation", "cancelled"), ("b", "completed")]
+)
+def test_the_end_of_another_job_with_the_same_id_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str, cause: str
+) -> None:
+    """A job that accounting has not named yet may be the next attempt."""
+    (tmp_path / "ended").write_text("8\t0\t\n")
+    states = {"a": "FAILED|3:0", "b": "TIMEOUT|0:0", "allocation": "CANCELLED by 0|0:0"}
+    rows = "\n".join(f"8|{states[name]}|0:0|None|{name}" for name in names.split())
+    install(tmp_path, monkeypatch, squeue="", sacct=f"echo '{rows}'")
+    assert poll_again(tmp_path).cause == cause

@@ -10,11 +10,9 @@ import attrs
 from llmb import Attempt, Host, JobHandle, JobHistory, fold_hosts
 from llmb_slurm.job_states import CAUSES
 from llmb_slurm.poll import run_functions
+from llmb_slurm.squeue_sacct import NOT_YET_NAMED
 
 WITHOUT_ACCOUNTING = "Slurm's accounting {}, so the causes of requeues and the user of a cancellation are unknown"
-
-NOT_YET_NAMED = "allocation"
-"""The name of a job in accounting before the name that the user gave it arrives there."""
 
 FOLLOWS_WITHIN_S = 60
 """A job that preempted another one starts so soon after: Slurm first waits for the end of the other job's processes."""

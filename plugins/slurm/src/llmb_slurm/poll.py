@@ -10,8 +10,8 @@ import attrs
 from llmb import Cause, Host, JobHandle, JobStatus, TargetError
 from llmb_slurm.bash_files import queries
 from llmb_slurm.job_states import job_stage, job_status
-from llmb_slurm.sbatch_directives import job_mark
-from llmb_slurm.squeue_sacct import Accounting, JobRow, parse_sacct, parse_squeue_line
+from llmb_slurm.sbatch_directives import MARK, job_mark
+from llmb_slurm.squeue_sacct import NOT_YET_NAMED, Accounting, JobRow, parse_sacct, parse_squeue_line
 
 LOST_AFTER_S = 60
 """A job without a known end is lost after so long without a queue entry. Accounting may lag behind the queue."""
@@ -48,20 +48,20 @@ def poll_jobs(tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatu
     sacct for jobs that have left the queue.
     """
     ids, queue = _query_queue(tickets, host)
-    statuses = {ticket.id: job_status(row) for ticket in tickets if (row := queue.get(ids.get(ticket.id, "")))}
+    statuses = {each.id: job_status(row) for each in tickets if (row := _find_row(each, ids.get(each.id, ""), queue))}
     over = [each for each in tickets if each.id in ids and _may_have_ended(statuses.get(each.id))]
     files = _read_directories(over, statuses, host)
-    gone = {ids[each.id] for each in over if each.id not in statuses}
-    gone |= {files[each.id].claim for each in over if files[each.id].claim not in ("", ids[each.id], *queue)}
-    accounting = _query_accounting(gone, host)
-    ended = {each.id: _combined(ids[each.id], files[each.id], queue, accounting) for each in over}
+    jobs = {each.id: files[each.id].claim or ids[each.id] for each in over}  # without a claim, a job did nothing
+    accounting = _query_accounting({jobs[each.id] for each in over if not _find_row(each, jobs[each.id], queue)}, host)
+    ended = {each.id: _combined(each, jobs[each.id], files[each.id], queue, accounting) for each in over}
     absent = {each.id: JobStatus(state="absent") for each in tickets}
     return {**absent, **statuses, **ended}
 
 
 def find_jobs(tickets: Sequence[JobHandle], host: Host) -> list[str]:
-    """Return the Slurm ids of those jobs that exist. Raise TargetError if Slurm or the host does not respond."""
-    return list(_query_queue(tickets, host)[0].values())
+    """Return the Slurm ids of those jobs that are in the queue. Raise TargetError if there is no answer."""
+    ids, queue = _query_queue(tickets, host)
+    return [row.job_id for each in tickets if (row := _find_row(each, ids.get(each.id, ""), queue))]
 
 
 def _query_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, str], dict[str, JobRow]]:
@@ -83,6 +83,26 @@ def _query_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, st
         if each.id not in known and (mark := job_mark(each.id, each.directory)) in marks
     }
     return known, queue
+
+
+def _find_row(ticket: JobHandle, job_id: str, queue: Mapping[str, JobRow]) -> JobRow | None:
+    """Return the row of a ticket's job, or None if the queue lacks the job or the id belongs to another job.
+
+    A controller that lost its state gives the ids of earlier jobs to new ones. The comment identifies a job. If the
+    site has replaced the comment, the name does.
+    """
+    row = queue.get(job_id)
+    if row is None:
+        return None
+    if row.comment.startswith(MARK):
+        return row if row.comment == job_mark(ticket.id, ticket.directory) else None
+    return row if row.name == ticket.id else None
+
+
+def _find_in_accounting(ticket: JobHandle, job_id: str, accounting: Accounting) -> JobRow | None:
+    """Return the last row of a ticket's job, or None. Accounting has no comment, so the name identifies a job."""
+    own = [row for row in accounting.rows.get(job_id, []) if row.name in (ticket.id, NOT_YET_NAMED)]
+    return own[-1] if own else None
 
 
 def _may_have_ended(status: JobStatus | None) -> bool:
@@ -120,12 +140,15 @@ def _query_accounting(job_ids: Iterable[str], host: Host) -> Accounting:
     return parse_sacct(run_functions(host, f"query_accounting {shlex.quote(wanted)}", "sacct"))
 
 
-def _combined(job_id: str, files: JobFiles, queue: Mapping[str, JobRow], accounting: Accounting) -> JobStatus:
+def _combined(
+    ticket: JobHandle, job_id: str, files: JobFiles, queue: Mapping[str, JobRow], accounting: Accounting
+) -> JobStatus:
     """Return the status of a job that may have ended, from the queue, accounting and its directory, in this order."""
-    if files.claim and files.claim != job_id:  # this job is a duplicate, which did nothing
-        job_id = files.claim
-    row = queue.get(job_id) or accounting.rows.get(job_id)
-    if row is not None and (job_stage(row) == "ended" or job_id in queue):
+    row = _find_row(ticket, job_id, queue)
+    if row is None:
+        row = _find_in_accounting(ticket, job_id, accounting)
+        row = row if row and job_stage(row) == "ended" else None
+    if row is not None:
         return _with_files(job_status(row), files)
     if files.ended and files.ended[0] == job_id:
         code, reason = files.ended[1:]

@@ -14,7 +14,7 @@ find_job_id() {
 # not ended. Print all jobs if IDS is empty.
 query_queue() {
   echo queue
-  squeue --me -a -h -t all -O 'JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Comment:|,Reason:|' |
+  squeue --me -a -h -t all -O 'JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Name:|,Comment:|,Reason:|' |
     awk -F'|' -v ids="$1" '
       BEGIN { count = split(ids, each, ","); for (i = 1; i <= count; i++) wanted[each[i]] }
       ids == "" || $1 in wanted || $2 !~ /^(BOOT_F|CANCEL|COMPLETED|DEADL|FAIL|NODE_F|OUT_OF|PREEMPTED|REVOKED|TIMEOUT)/'
@@ -39,12 +39,14 @@ read_job_files() {
   printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$claim" "$since" "$attempt" "$ended"
 }
 
-# query_accounting IDS: print "rows" and the output of sacct, or "disabled", or "unavailable".
+# query_accounting IDS: print "rows" and the output of sacct, or "disabled", or "unavailable". With -D, sacct prints all
+# jobs that have had these ids, in ascending order, and all starts of a job.
 query_accounting() {
   local output
   if ! command -v sacct >/dev/null; then
     echo disabled
-  elif output=$(timeout "$sacct_limit_s" sacct -X -n -P -j "$1" -o JobIDRaw,State,ExitCode,DerivedExitCode,Reason 2>&1); then
+  elif output=$(timeout "$sacct_limit_s" sacct -X -D -n -P -j "$1" \
+    -o JobIDRaw,State,ExitCode,DerivedExitCode,Reason,JobName 2>&1); then
     printf 'rows\n%s\n' "$output"
   elif [[ $output == *disabled* ]]; then
     echo disabled

@@ -9,6 +9,7 @@ from llmb import Fault, Job, SpecError, Target, content_key, format_value
 from llmb_slurm.options import OWN_KEYS, SlurmOptions
 
 LOG = "slurm.log"
+MARK = "llmb "  # the comment of every job begins so
 PLAIN = re.compile(r"[\w@%+=:,./&|!*\[\]-]+", re.ASCII)
 
 
@@ -17,7 +18,7 @@ def job_mark(job_id: str, directory: str) -> str:
 
     Jobs of several work directories may have the same id.
     """
-    return f"llmb {job_id} {content_key(directory)}"
+    return f"{MARK}{job_id} {content_key(directory)}"
 
 
 def directives(job: Job, target: Target[SlurmOptions]) -> list[str]:

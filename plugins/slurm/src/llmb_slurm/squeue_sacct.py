@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import attrs
 
+NOT_YET_NAMED = "allocation"
+"""The name of a job in accounting before the name that the user gave it arrives there."""
+
 
 @attrs.frozen(kw_only=True)
 class JobRow:
@@ -17,34 +20,36 @@ class JobRow:
     exit_code: tuple[int, int]
     step_exit_code: tuple[int, int]
     reason: str
+    name: str
     attempt: int | None = None
     comment: str = ""
 
 
 @attrs.frozen
 class Accounting:
-    """The answer of sacct: rows by job id.
+    """The answer of sacct: rows by job id, in ascending order. There are several if the job started several times.
 
     ``available`` is False if sacct did not respond, and ``enabled`` is False if the cluster has no accounting.
     """
 
-    rows: dict[str, JobRow]
+    rows: dict[str, list[JobRow]]
     available: bool
     enabled: bool = True
 
 
 def parse_squeue_line(line: str) -> JobRow | None:
     """Parse a line that `query_queue` prints. Return None for a fragment of a job whose comment has newlines."""
-    fields = line.removesuffix("|").split("|", 6)
-    if len(fields) < 7 or not fields[2].isdigit():
+    fields = line.removesuffix("|").split("|", 7)
+    if len(fields) < 8 or not fields[2].isdigit():
         return None
-    job_id, state, attempt, code, step_code, comment, reason = fields
+    job_id, state, attempt, code, step_code, name, comment, reason = fields
     return JobRow(
         job_id=job_id,
         state=state,
         exit_code=parse_exit_code(code),
         step_exit_code=parse_exit_code(step_code),
         reason="" if reason == "None" else reason,
+        name=name,
         attempt=int(attempt),
         comment=comment,
     )
@@ -53,21 +58,25 @@ def parse_squeue_line(line: str) -> JobRow | None:
 def parse_sacct(output: str) -> Accounting:
     """Parse the output of `query_accounting` in poll.sh."""
     header, *lines = output.splitlines()
-    rows = {row.job_id: row for line in lines if (row := parse_sacct_line(line))}
+    rows: dict[str, list[JobRow]] = {}
+    for line in lines:
+        if row := parse_sacct_line(line):
+            rows.setdefault(row.job_id, []).append(row)
     return Accounting(rows, available=header != "unavailable", enabled=header != "disabled")
 
 
 def parse_sacct_line(line: str) -> JobRow | None:
     """Parse a line of sacct. Return None for any other line."""
-    if line.count("|") < 4:
+    if line.count("|") < 5:
         return None
-    job_id, state, code, step_code, reason = line.split("|", 4)
+    job_id, state, code, step_code, reason, name = line.split("|", 5)
     return JobRow(
         job_id=job_id,
         state=state.partition(" ")[0],  # CANCELLED by 1001
         exit_code=parse_exit_code(code),
         step_exit_code=parse_exit_code(step_code),
         reason="" if reason == "None" else reason,
+        name=name,
     )
 
 
