@@ -178,10 +178,12 @@ def test_resubmitting_a_task_resets_the_time_it_has_been_missing(sbatch: Any) ->
 @pytest.mark.parametrize(
     ("squeue", "job"),
     [
-        ("echo RUNNING", "17"),
-        ("echo A_STATE_OF_TOMORROW", "17"),
-        ("echo REVOKED", "18"),
-        ("echo NODE_FAIL", "18"),
+        ("echo 'RUNNING|a|(null)|'", "17"),
+        ("echo 'A_STATE_OF_TOMORROW|a|(null)|'", "17"),
+        ("echo 'REVOKED|a|(null)|'", "18"),
+        ("echo 'NODE_FAIL|a|(null)|'", "18"),
+        ("echo 'RUNNING|b|(null)|'", "18"),  # another job has the id since the controller lost its state
+        ("echo 'RUNNING|a|llmb a another|'", "18"),
         ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", "18"),
         ("echo 'slurm_load_jobs error: Socket timed out on send/recv operation' >&2; exit 1", "Socket timed out"),
         ("kill $$", "squeue does not report the state of job 17"),

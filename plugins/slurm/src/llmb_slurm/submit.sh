@@ -25,11 +25,15 @@ in_queue() {
 
 ended='BOOT_FAIL|CANCELLED|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|PREEMPTED|REVOKED|TIMEOUT'
 
-# is_alive JOB_ID: return 1 if the job has ended or is unknown, and 75 if squeue gets no answer.
+# is_alive JOB_ID ID MARK: return 1 if the job has ended or is unknown, or if its Slurm id now belongs to another job, and
+# 75 if squeue gets no answer. The mark identifies a job. If the site has replaced the comment, the name does.
 is_alive() {
-  local states state
-  if states=$(squeue -a -h -t all -j "$1" -O State:.0 2>squeue.err); then
-    for state in $states; do [[ $state =~ ^($ended)$ ]] || return 0; done
+  local rows state name comment
+  if rows=$(squeue -a -h -t all -j "$1" -O 'State:|,Name:|,Comment:|' 2>squeue.err); then
+    while IFS='|' read -r state name comment _; do
+      [[ ! $state =~ ^($ended)$ ]] || continue
+      if [ "$comment" = "$3" ] || { [ "$name" = "$2" ] && [[ $comment != "llmb "* ]]; }; then return 0; fi
+    done < <(echo "$rows")
     return 1
   elif grep -q "Invalid job id" squeue.err; then
     return 1
@@ -38,12 +42,12 @@ is_alive() {
   fi
 }
 
-# task_done_or_alive JOB_ID CHECK: check whether a task is complete or its job may still complete it. Exit with 75 if
+# task_done_or_alive JOB_ID ID MARK CHECK: check whether a task is complete or its job may still complete it. Exit with 75 if
 # that is unknown.
 task_done_or_alive() {
   local status=0
-  is_alive "$1" || status=$?
-  if [ $status = 0 ] || (eval "$2") >/dev/null 2>&1; then return; fi
+  is_alive "$1" "$2" "$3" || status=$?
+  if [ $status = 0 ] || (eval "$4") >/dev/null 2>&1; then return; fi
   [ $status != 75 ] && return 1
   printf '%s\n' "squeue does not report the state of job $1" "$(<squeue.err)" >&2
   exit 75
@@ -142,7 +146,7 @@ submit() {
   cd "$3" || exit 1
   if [ -e job_id ] || [ -L claim ]; then
     job=$(submitted_before "$2") || exit 75
-    if [ -n "$job" ] && [ -n "$4" ] && ! task_done_or_alive "$job" "$4"; then
+    if [ -n "$job" ] && [ -n "$4" ] && ! task_done_or_alive "$job" "$1" "$2" "$4"; then
       job='' && rm -f job_id claim ended missing # submit the task again
     fi
   fi
