@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tomllib
@@ -275,6 +276,29 @@ def test_doctor_checks_the_cluster(toy_slurm: Any) -> None:
     assert checks["clock"]["ok"]
     assert checks["work directory"]["ok"]
     assert not subprocess.run(["ls", str(toy_slurm.workdir)], capture_output=True).stdout  # doctor creates no files
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("option", "request_gpus", "requested"),
+    [
+        ("", "gres", "MinMemoryCPU=100M"),  # the default of the cluster
+        ("mem-per-cpu", "gres", "MinMemoryCPU=300M"),
+        ("mem-per-gpu", "gres", "MemPerTres=gres.gpu:300"),
+        ("mem-per-gpu", "gpus-per-node", "MemPerTres=gres.gpu:300"),
+    ],
+)
+def test_memory_per_cpu_or_gpu_replaces_memory_per_node(
+    toy_slurm: Any, option: str, request_gpus: str, requested: str
+) -> None:
+    run = toy_slurm.run(
+        workload={"gpus": 2},
+        framework={"warm_up": True, "needs_gpus": True, "task": "data", "task_on": "scheduler"},
+        target={"mem": "none", "gpu_request": request_gpus, "sbatch": {option: "300M"} if option else {}},
+        telemetry={"interval": 1},
+    )
+    assert run["state"] == "completed", run["reason"]
+    assert re.search(requested, toy_slurm.cluster.order("scontrol", "-o", "show", "job", run["job_id"]))
 
 
 @pytest.mark.parametrize("variable", ["SBATCH_ACCOUNT", "SLURM_ACCOUNT"])

@@ -191,6 +191,33 @@ def test_a_run_has_its_own_end_if_another_job_has_its_id(own_cluster: OwnCluster
     assert run["state"] == "completed"
 
 
+REJECT_MEM = """\
+function slurm_job_submit(job, partitions, user)
+  if job.min_mem_per_node ~= nil then
+    slurm.log_user("this cluster does not schedule memory, remove --mem")
+    return slurm.ERROR
+  end
+  return slurm.SUCCESS
+end
+function slurm_job_modify() return slurm.SUCCESS end
+"""
+
+
+def test_runs_and_tasks_of_a_site_that_rejects_mem(own_cluster: OwnCluster) -> None:
+    with own_cluster(accounting=False) as toy:
+        (toy.cluster.folder / "job_submit.lua").write_text(REJECT_MEM)
+        with (toy.cluster.folder / "slurm.conf").open("a") as conf:
+            conf.write("JobSubmitPlugins=lua\n")
+        toy.cluster.kill("slurmctld", signal.SIGTERM)
+        toy.cluster.start_controller()
+        rejected = toy.llmb("run", toy.spec())
+        task = {"task": "data", "task_on": "scheduler"}
+        [run] = toy.runs("run", toy.spec(framework=task, target={"mem": "none"}))
+        [other] = toy.runs("run", toy.spec(target={"mem": "none", "sbatch": {"mem-per-cpu": "200M"}}))
+    assert (rejected.returncode, "target.mem=none" in rejected.stderr) == (4, True), rejected.stderr
+    assert (run["state"], other["state"]) == ("completed", "completed")
+
+
 def test_a_node_whose_daemon_dies(own_cluster: OwnCluster) -> None:
     with own_cluster(accounting=False, settings={"SlurmdTimeout": "10"}) as toy:
         run = toy.follow(

@@ -14,6 +14,12 @@ from llmb import Fault, FrozenMap, NonNegativeInt, SpecError, format_value
 RuntimeName = Literal["pyxis", "venv", "none"]
 GpuRequest = Literal["gres", "gpus-per-node", "none"]
 
+NO_MEM = "none"
+"""The value of ``mem`` for which llmb does not pass ``--mem``."""
+
+MEM_RATIOS = ("mem-per-cpu", "mem-per-gpu")
+"""Options of sbatch that exclude ``--mem``."""
+
 LONG_OPTION = re.compile(r"[a-z][a-z0-9]+(-[a-z0-9]+)*")
 OWN_KEYS = (
     *("account", "partition", "qos", "reservation", "nodelist", "exclude", "constraint", "dependency", "nice"),
@@ -27,8 +33,6 @@ SET_BY_LLMB = {
     "gres": 'target.gpu_request = "gres"',
     "gpus": "workload.gpus",
     "gpus-per-node": 'target.gpu_request = "gpus-per-node"',
-    "mem-per-cpu": "target.mem",
-    "mem-per-gpu": "target.mem",
     "nodes": "workload.gpus and target.gpus_per_node",
     "ntasks": "workload.gpus",
     "ntasks-per-node": "target.gpus_per_node",
@@ -65,18 +69,20 @@ def _not_one_line(value: str, key: str | None = None) -> Fault:
     )
 
 
-def _check_sbatch(_instance: Any, _attribute: attrs.Attribute[Any], value: Mapping[str, Any]) -> None:
-    if wrong := [fault for name, setting in value.items() for fault in _option_faults(name, setting)]:
+def _check_sbatch(instance: SlurmOptions, _attribute: attrs.Attribute[Any], value: Mapping[str, Any]) -> None:
+    if wrong := [fault for name, setting in value.items() for fault in _option_faults(name, setting, instance.mem)]:
         raise SpecError(*wrong)
 
 
-def _option_faults(name: str, setting: Any) -> Iterator[Fault]:
+def _option_faults(name: str, setting: Any, mem: str) -> Iterator[Fault]:
     if not LONG_OPTION.fullmatch(name):
         message = "not a long option of sbatch"
         yield Fault(message=message, key=name, expected="a name without leading dashes, such as licenses or switches")
     elif name in SET_BY_LLMB:
         instead = f"{SET_BY_LLMB[name]} instead" if SET_BY_LLMB[name] else "no such key"
         yield Fault(message="llmb sets this option", key=name, expected=instead)
+    elif name in MEM_RATIOS and mem != NO_MEM:
+        yield Fault(message="conflicts with --mem", key=name, expected='target.mem instead, or target.mem = "none"')
     elif setting is False:
         yield Fault(message="invalid value false", key=name, expected="true for a flag, or no such key")
     elif isinstance(setting, str) and (not setting or not setting.isprintable()):
@@ -122,7 +128,9 @@ class SlurmOptions:
     nice: int | None = None
     """`sbatch --nice`. Default: none. Example: ``100``"""
     mem: str = attrs.field(default="0", validator=_one_line)
-    """Memory per node; 0 means all of it. Example: ``"900G"``"""
+    """Memory per node; 0 means all of it. `"none"` means no `sbatch --mem`, which some sites reject: the cluster's
+    default applies, or `mem-per-cpu` or `mem-per-gpu` in `sbatch`. Example: ``"900G"``
+    """
     exclusive: bool = True
     """Allocate complete nodes. Example: ``false``"""
     mpi: str | None = _text()

@@ -54,7 +54,11 @@ REMEDIES = (
     (("feature",), "`llmb run SPEC --set target.constraint=NAME` with features that `sinfo -o %f` lists"),
     (("node name",), "correct target.nodelist and target.exclude; `sinfo -N` lists the nodes"),
     (("dependency",), "correct target.dependency; `squeue --me` lists your jobs"),
-    (("memory",), "lower target.mem: `llmb run SPEC --set target.mem=64G`; `sinfo -o '%P %m'` lists the memory in MB"),
+    (
+        ("memory", "--mem"),
+        "lower target.mem: `llmb run SPEC --set target.mem=64G`; `sinfo -o '%P %m'` lists the memory in MB; "
+        "if the site rejects --mem: `llmb run SPEC --set target.mem=none`",
+    ),
     (("unrecognized option",), "correct [target.sbatch]; `sbatch --help` lists the options of this version of Slurm"),
     (
         ("requested node configuration",),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from llmb import Fault, Job, SpecError, Target, content_key, format_value
-from llmb_slurm.options import OWN_KEYS, SlurmOptions
+from llmb_slurm.options import NO_MEM, OWN_KEYS, SlurmOptions
 
 LOG = "slurm.log"
 MARK = "llmb "  # the comment of every job begins so
@@ -44,7 +44,7 @@ def _pairs(job: Job, target: Target[SlurmOptions]) -> Iterator[tuple[str, str | 
     yield "time", _time(job.time_limit_s)
     for name in OWN_KEYS:
         value = getattr(options, name)
-        if name != "segment" and value is not None and value is not False:
+        if name != "segment" and value is not None and value is not False and (name, value) != ("mem", NO_MEM):
             yield name, value
     if options.dependency is not None:
         yield "kill-on-invalid-dep", "yes"
