@@ -116,7 +116,7 @@ def test_a_job_is_found_in_a_long_queue_if_no_temporary_file_can_be_written(sbat
 def test_a_job_gets_the_proxies_and_the_controller_of_the_host_and_no_other_setting_of_its_user(
     sbatch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = ("https_proxy", "NO_PROXY", "SLURM_CONF", "SLURM_CONF_SERVER")
+    kept = ("https_proxy", "NO_PROXY", "SLURM_CONF", "SLURM_CONF_SERVER", "KRB5CCNAME")
     for name in (*kept, "HF_TOKEN", "UV_INDEX_URL", "SBATCH_QOS"):
         monkeypatch.setenv(name, "set")
     sbatch.program("sbatch", f"compgen -e >{sbatch.folder}/exported; echo 17")

@@ -11,6 +11,7 @@ for name in $(compgen -e); do
   case $name in
     PATH | HOME | USER | LOGNAME | SHELL | LANG | LC_* | TZ | LD_LIBRARY_PATH) ;;
     SLURM_CONF | SLURM_CONF_SERVER) ;; # without them, sbatch may not find the controller
+    KRB5CCNAME) ;; # the place of Kerberos credentials, which the plugin auks of sbatch forwards to the nodes
     MODULEPATH | MODULESHOME | XDG_* | ENROOT_* | *_proxy | *_PROXY) ;;
     *) unset -v "$name" ;;
   esac
