@@ -42,6 +42,9 @@ def test_a_rejection_names_the_setting_to_change(message: str, setting: str) -> 
     assert bool(find_remedy(message)) == bool(setting)
 
 
+TOKEN = "very-secret-7d1f9c"
+
+
 class Sbatch:
     """Stand-ins for Slurm's programs: sbatch as a test defines it, and squeue with an empty queue."""
 
@@ -124,6 +127,33 @@ def test_a_job_gets_the_proxies_and_the_controller_of_the_host_and_no_other_sett
     exported = (sbatch.folder / "exported").read_text().split()
     assert {"PATH", *kept} <= {*exported}
     assert [name for name in ("HF_TOKEN", "UV_INDEX_URL", "SBATCH_QOS") if name in exported] == []
+
+
+@pytest.mark.parametrize("munge", [True, False])
+def test_a_token_reaches_sbatch_only_if_the_login_needs_it_and_never_the_job(
+    sbatch: Any, monkeypatch: pytest.MonkeyPatch, munge: bool
+) -> None:
+    for name in ("SLURM_JWT", "token"):
+        monkeypatch.setenv(name, TOKEN)
+    authenticate = "" if munge else '[ -n "${SLURM_JWT-}" ] || exit 1\n'
+    sbatch.program("squeue", authenticate)
+    sbatch.program(
+        "sbatch",
+        f"""
+        echo "$@" >{sbatch.folder}/arguments
+        compgen -e >{sbatch.folder}/exported
+        case $1 in --export-file=*) cat "${{1#*=}}" ;; *) env -0 ;; esac >{sbatch.folder}/job
+        echo 17""",
+    )
+    assert sbatch.submit().job_id == "17"
+    assert ("SLURM_JWT" in (sbatch.folder / "exported").read_text().split()) == (not munge)
+    job = (sbatch.folder / "job").read_text()
+    assert f"HOME={os.environ['HOME']}\0" in job
+    assert TOKEN not in job + (sbatch.folder / "arguments").read_text()
+    (sbatch.folder / "runs/a/job_id").write_text("")  # a job without an id is searched in the queue
+    mark = job_mark("a", f"{sbatch.folder}/runs/a")
+    sbatch.program("squeue", f"{authenticate}echo '18|{mark}|'")
+    assert sbatch.submit().job_id == "18"
 
 
 def test_a_rejected_job_can_be_submitted_again(sbatch: Any) -> None:

@@ -6,6 +6,7 @@
 
 # Keep only variables of a login: sbatch passes its environment to the job, secrets included, and SLURM_* and SBATCH_*
 # variables would change the request.
+export -n token=${SLURM_JWT-} # the user may export a variable of this name
 account=${SBATCH_ACCOUNT:-${SLURM_ACCOUNT:-}} partition=${SBATCH_PARTITION:-${SLURM_PARTITION:-}}
 for name in $(compgen -e); do
   case $name in
@@ -16,6 +17,17 @@ for name in $(compgen -e); do
     *) unset -v "$name" ;;
   esac
 done
+
+# A login without munge authenticates with the token SLURM_JWT. Any other login submits without the token.
+if [ -n "$token" ] && ! squeue --me -h >/dev/null 2>&1; then export SLURM_JWT=$token; fi
+
+# run_sbatch ARGUMENT...: replace this process by sbatch. The job gets its environment without the token, with which any
+# srun in the job would fail. Only --export-file keeps a variable SLURM_* from the job, but it also keeps the resource
+# limits of the login from the job.
+run_sbatch() {
+  [ -n "${SLURM_JWT-}" ] || exec sbatch "$@"
+  exec sbatch --export-file=<(env -0 --unset=SLURM_JWT) "$@"
+}
 
 # in_queue MARK: print the id of the last job with this mark, if any. Fail if squeue gets no answer.
 in_queue() {
@@ -152,7 +164,7 @@ submit() {
     fi
   fi
   if [ -z "$job" ]; then
-    if ! error=$(exec sbatch --parsable job.sh 2>&1 >job_id); then # without exec, bash starts two processes
+    if ! error=$(run_sbatch --parsable job.sh 2>&1 >job_id); then
       rejected "$1" "$error"
       return
     fi

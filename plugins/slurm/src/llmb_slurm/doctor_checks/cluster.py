@@ -44,7 +44,7 @@ def _submission(scripts: Sequence[Script], host: Host) -> DoctorCheck:
     """Check whether Slurm would accept the jobs: account, partition, QOS and every other option of theirs."""
     jobs = dict.fromkeys((_header(script), defaults(script)) for script in scripts)
     tests = [
-        f"{shlex.join(['set_defaults', *names])}\necho {shlex.quote(header)} | sbatch --test-only 2>&1 || exit 1"
+        f"{shlex.join(['set_defaults', *names])}\necho {shlex.quote(header)} | run_sbatch --test-only 2>&1 || exit 1"
         for header, names in jobs
     ]
     result = host.run("\n".join([submission_functions(), *tests]))
