@@ -129,6 +129,16 @@ def test_a_job_gets_the_proxies_and_the_controller_of_the_host_and_no_other_sett
     assert [name for name in ("HF_TOKEN", "UV_INDEX_URL", "SBATCH_QOS") if name in exported] == []
 
 
+def test_variables_of_the_user_do_not_hide_the_default_account(sbatch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"SBATCH_ACCOUNT": "proj", "account": "mine", "partition": "mine"}.items():
+        monkeypatch.setenv(name, value)
+    sbatch.program("sbatch", f"env >{sbatch.folder}/exported; echo 17")
+    sbatch.submit()
+    exported = (sbatch.folder / "exported").read_text().split("\n")
+    assert "SBATCH_ACCOUNT=proj" in exported
+    assert [each for each in exported if "mine" in each] == []
+
+
 @pytest.mark.parametrize("munge", [True, False])
 def test_a_token_reaches_sbatch_only_if_the_login_needs_it_and_never_the_job(
     sbatch: Any, monkeypatch: pytest.MonkeyPatch, munge: bool
