@@ -9,6 +9,7 @@ import io
 import os
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from llmb.analysis.steady_state import SteadyState
 from llmb.cli.app import COMMANDS as COMMAND_FUNCTIONS
 from llmb.cli.app import execute
 from llmb.cli.help_screens import EXAMPLES, GROUPS
+from llmb.records.last_progress import write_progress
 from llmb.records.record import RunRecord, runs_folder
 from llmb.records.result import read_result
 from llmb.spec.export import export_run
@@ -47,6 +49,7 @@ COMMANDS = {
     "runs": ["runs"],
     "show": ["show", "aaaa5"],
     "show-failed": ["show", "aaaa4"],
+    "show-running": ["show", "aaaa6"],
     "compare": ["compare", "aaaa1,aaaa2", "aaaa3"],
     "doctor": ["doctor"],
     "dry-run": ["run", "workload.toml", "--dry-run"],
@@ -106,6 +109,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setenv("LLMB_HOME", str(folder / "home"))
         for run_id, values in RUNS.items():
             plant(run_id, **values)
+        plant_running("aaaa6", hours_ago=3)
     return folder
 
 
@@ -139,12 +143,7 @@ account = "me"
 
 def plant(run_id: str, *, step_time_s: float | None = None, verdict: Any = None, env: Any = None) -> None:
     """Record a run that completed with this step time, or failed without one."""
-    point = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
-    target = {"scheduler": "slurm", "workdir": "/lustre/me/llmb"}
-    [spec] = llmb.load({"workload": point, "target": target, "env": env or {}}).runs
-    spec = spec.with_run_id(f"{run_id}-llama2-70b-h100-bf16-64")
-    record = RunRecord(runs_folder() / spec.run.id)
-    record.create(tomli_w.dumps(export_run(spec, {"created": f"2026-11-0{run_id[-1]}T09:30:00+00:00"})), "")
+    spec, record = create_record(run_id, env or {})
     state: Any = "completed" if step_time_s else "failed"
     record.add_events([Ended(run_id=spec.run.id, state=state, verdict=verdict)])
     result = read_result(record)
@@ -160,6 +159,27 @@ def plant(run_id: str, *, step_time_s: float | None = None, verdict: Any = None,
             reason="ratio 1.007, between 0.995 and 1.019; the limit is 1.05",
         )
     record.write_result(result.as_dict(), [])
+
+
+def create_record(run_id: str, env: Any) -> tuple[llmb.RunSpec, RunRecord]:
+    """Create the record of a run."""
+    point = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
+    target = {"scheduler": "slurm", "workdir": "/lustre/me/llmb"}
+    [spec] = llmb.load({"workload": point, "target": target, "env": env}).runs
+    spec = spec.with_run_id(f"{run_id}-llama2-70b-h100-bf16-64")
+    record = RunRecord(runs_folder() / spec.run.id)
+    record.create(tomli_w.dumps(export_run(spec, {"created": f"2026-11-0{run_id[-1]}T09:30:00+00:00"})), "")
+    return spec, record
+
+
+def plant_running(run_id: str, *, hours_ago: int) -> None:
+    """Record a run that trained when llmb detached from it."""
+    spec, record = create_record(run_id, {})
+    time_s = time.time() - 3600 * hours_ago
+    (record.directory / "events.jsonl").write_text("")  # the first event has the present time
+    record.add_events([llmb.Running(run_id=spec.run.id, job_id="4242", time=time_s - 60)])
+    progress = llmb.Progress(state="running", phase="train", step=12, step_time_s=7.03, mfu=0.5236, left_s=267.1)
+    write_progress(record, attrs.evolve(progress, time=time_s), 0)
 
 
 OUT_OF_MEMORY = llmb.Failure(

@@ -87,6 +87,7 @@ from .recipes.listing import PointFilter as PointFilter
 from .recipes.listing import fold_releases as fold_releases
 from .recipes.listing import sort_dtypes as sort_dtypes
 from .recipes.listing import sort_gpu_types as sort_gpu_types
+from .records.last_progress import RunProgress as RunProgress
 from .records.mask_secrets import mask_secrets as mask_secrets
 from .records.records_index import RunListing as RunListing
 from .records.records_index import find_runs as find_runs

@@ -7,10 +7,11 @@ from importlib.resources import files
 from pathlib import Path
 
 
-def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+def write_atomically(path: Path, data: bytes, *, mode: int = 0o644, sync: bool = True) -> None:
     """Replace a file in one step, after its content is synced to disk.
 
-    Raise OSError if that fails. The old file then stays, and no partial file is left.
+    Raise OSError if that fails. The old file then stays, and no partial file is left. Without ``sync``, which takes
+    time, a power failure may leave an empty file.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.partial")
     try:
@@ -18,7 +19,8 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         os.replace(partial, path)
     except OSError:
         partial.unlink(missing_ok=True)

@@ -65,7 +65,7 @@ def test_the_list_shows_why_runs_did_not_complete(llmb: Llmb) -> None:
     record_runs([[]], state="failed", failure=failure)
     record_runs([[]], state="lost", reason="the scheduler does not know the job, " + 20 * "and so on, ")
     titles, *lines = llmb("runs").out.splitlines()
-    assert titles.split()[:5] == ["run", "state", "verdict", "s/step", "cause"]
+    assert titles.split()[:5] == ["run", "state", "verdict", "s/step", "detail"]
     completed, failed, lost = sorted(line.split(maxsplit=1)[1] for line in lines)
     assert completed.split()[:3] == ["completed", "pass", "7.000"]
     assert failed.split("  ")[0] == "failed"

@@ -75,6 +75,8 @@ def test_runs_are_listed_oldest_first_with_what_they_run(records: list[RunRecord
         "telemetry": None,
         "rank_times": None,
         "imported": False,
+        "updated": found[0].updated,
+        "progress": None,
     }
 
 

@@ -1,9 +1,11 @@
-"""Progress events: how far each run is, for the live view."""
+"""Progress events: how far each run is, for the live view and for the records."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 
 from llmb.drive.driven_run import DrivenRun
-from llmb.state_machine.events import Note, Progress
+from llmb.records.last_progress import write_progress
+from llmb.state_machine.events import Ended, Event, Note, Progress
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.states import State, Unit, UnitStates
 from llmb.values.job_status import JobStatus
@@ -56,3 +58,33 @@ class ProgressReporter:
         if state.stage == "preparing" and state.task in self._tasks:
             return ": ".join(filter(None, (self._tasks[state.task].name, self._reasons.get(state.task))))
         return "" if state.stage in ("ending", "ended") else self._reasons.get(run_id, "")
+
+
+WRITE_INTERVAL_S = 2.0
+"""Least time between two writes of a run's progress."""
+
+
+class ProgressFiles:
+    """Keeps the last progress of the runs that this process drives in their records, for other processes."""
+
+    def __init__(self, runs: Mapping[str, DrivenRun]) -> None:
+        self._runs = runs
+        self._written_s: dict[str, float] = {}
+        self._unwritten: dict[str, Progress] = {}
+
+    def keep(self, event: Event) -> None:
+        """Keep the progress of a running job until it is written."""
+        if isinstance(event, Progress) and event.state == "running":
+            self._unwritten[event.run_id] = event
+        elif isinstance(event, Progress | Ended):
+            self._unwritten.pop(event.run_id, None)
+
+    def write(self, *, now: bool = False) -> None:
+        """Write the progress of the runs whose last write is long enough ago or, with ``now``, of all runs."""
+        clock_s = time.monotonic()
+        for run_id in list(self._unwritten):
+            if now or clock_s - self._written_s.get(run_id, -WRITE_INTERVAL_S) >= WRITE_INTERVAL_S:
+                run, progress = self._runs[run_id], self._unwritten.pop(run_id)
+                if run.record.locked:
+                    write_progress(run.record, progress, run.logs.attempt)
+                    self._written_s[run_id] = clock_s

@@ -7,7 +7,7 @@ from llmb.drive.admission import Admission
 from llmb.drive.background import Background
 from llmb.drive.effects import BATCH, FIRST_BATCH, EffectRunner
 from llmb.drive.poll_interval import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
-from llmb.drive.progress import ProgressReporter
+from llmb.drive.progress import ProgressFiles, ProgressReporter
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.transitions import Transitions
 from llmb.drive.unit_table import UnitTable
@@ -32,6 +32,7 @@ class TargetLoop:
         self.reading = False
         self._recorder = recorder
         self._progress = ProgressReporter(runner.runs, self.units.tasks)
+        self._progress_files = ProgressFiles(runner.runs)
         self._transitions = Transitions(runner, self.units, self._progress, recorder)
         self._submitting = self._may_have_submitted = False
         self._seen_last_step: set[str] = set()
@@ -87,11 +88,18 @@ class TargetLoop:
 
         Raise LlmbError if the target does not respond and no job is there, or if a plugin returns an invalid value.
         """
-        yield from (event if event.time else stamp(event) for event in self._tick(self._advance()))
+        yield from self._stamped(self._advance())
 
     def read(self) -> Iterator[Event]:
         """Read the logs of running jobs between two ticks, and yield the progress. Raise as `tick` does."""
-        yield from (event if event.time else stamp(event) for event in self._tick(self._read_and_report()))
+        yield from self._stamped(self._read_and_report())
+
+    def _stamped(self, steps: Iterator[Event]) -> Iterator[Event]:
+        for event in self._tick(steps):
+            stamped = event if event.time else stamp(event)
+            self._progress_files.keep(stamped)
+            yield stamped
+        self._progress_files.write()
 
     def _tick(self, steps: Iterator[Event]) -> Iterator[Event]:
         self._transitions.changed = self.reading = self._submitting = False
@@ -279,6 +287,7 @@ class TargetLoop:
     def unlock(self) -> None:
         """Let other processes drive the runs."""
         self._transitions.close()
+        self._progress_files.write(now=True)
         for run in self.runner.runs.values():
             run.record.unlock()
 

@@ -80,6 +80,7 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         interval=judgement.interval,
         window=window,
         steady_state=steady,
+        progress=None,
     )
     result = add_incidents(result, run, logs, past, record.events(), cause=ending.cause)
     result = _add_rank_times(result, plan, logs, registry)

@@ -16,3 +16,18 @@ def lock_file(file: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
             return None
         raise
     return descriptor
+
+
+def is_locked(file: Path) -> bool:
+    """Check whether another process holds the lock of a file. Raise OSError if the file system cannot lock."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -137,7 +137,7 @@ def _stamp(name: str) -> str:
     """Return a text that changes whenever the record changes."""
     folder = f"{runs_folder()}/{name}"
     parts = []
-    for file in ("events.jsonl", "result.json", "run.toml"):
+    for file in ("events.jsonl", "result.json", "run.toml", "progress.json"):
         with suppress(OSError):
             status = os.stat(f"{folder}/{file}")
             parts.append(f"{status.st_mtime_ns}:{status.st_size}")

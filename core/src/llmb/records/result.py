@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,8 +18,11 @@ from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.telemetry import Telemetry
 from llmb.logs.steps_csv import StepColumns, read_steps_csv
 from llmb.records.find_records import find_record
+from llmb.records.last_progress import RunProgress, read_progress
+from llmb.records.lock_file import is_locked
 from llmb.records.record import RunRecord, read_file
-from llmb.state_machine.states import State
+from llmb.state_machine.events import Event
+from llmb.state_machine.states import State, replay
 from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, RecordError
 from llmb.values.failure import Failure
@@ -51,7 +56,8 @@ class RunResult:
     measuring window. ``interval`` is the step time ratio minus and plus its margin, if the verdict is based on the step
     time. ``goodput`` is the share of ``wall_time`` that was spent in productive steps. ``rank_times`` is None if the
     logs do not contain the step times of several ranks. ``imported`` is True if the run was recorded from existing
-    logs.
+    logs. ``updated`` is the time of the last event or progress that llmb recorded. ``progress`` is what llmb knew of a
+    running job at that time.
     """
 
     run_id: str
@@ -87,11 +93,20 @@ class RunResult:
     telemetry: Telemetry | None = None
     rank_times: RankComparison | None = None
     imported: bool = False
+    updated: str | None = None
+    progress: RunProgress | None = None
 
     @property
     def ended(self) -> bool:
         """True if the state is final."""
         return self.state in END_STATES
+
+    @property
+    def followed(self) -> bool | None:
+        """True if a process follows the run. None if that is unknown."""
+        with suppress(OSError):
+            return is_locked(Path(self.directory) / "lock")
+        return None
 
     @property
     def steps(self) -> StepColumns:
@@ -145,6 +160,7 @@ NESTED: Mapping[str, type] = {
     "wall_time": WallTime,
     "telemetry": Telemetry,
     "rank_times": RankComparison,
+    "progress": RunProgress,
     "baseline": Comparison,
 }
 """The keys whose values are tables, each with its class."""
@@ -186,15 +202,20 @@ def find_run(wanted: str) -> RunResult:
 def read_result(record: RunRecord) -> RunResult:
     """Return one run as its files describe it. A damaged record is a lost run, with the reason."""
     spec: dict[str, Any] = {}
+    events: list[Event] = []
     state: State | None = None
     try:
         spec = record.spec()
-        state = record.state()
+        events = record.events()
+        state = replay(events)
         result = record.result() or {}
     except RecordError as error:  # one damaged record does not hide the others
         result = {"reason": str(error)}
     workload, measure, provenance = (_table(spec, name) for name in ("workload", "measure", "provenance"))
     unanswered = state is not None and state.stage == "submitting"
+    is_running = state is not None and state.run_state == "running"
+    progress, progress_time = read_progress(record, state.attempt) if state and is_running else (None, 0.0)
+    updated_s = max([progress_time, *(event.time for event in events)])
     return RunResult.from_dict(
         {
             **{key: result.get(key) for key in RESULT_KEYS},
@@ -209,8 +230,17 @@ def read_result(record: RunRecord) -> RunResult:
             **{key: provenance.get(key) for key in ("created", "sweep", "repeat", "repeats", "first_repeat")},
             "tolerance": measure.get("tolerance"),
             "imported": bool(provenance.get("imported")),
+            "updated": _as_text(updated_s),
+            "progress": attrs.asdict(progress) if progress else None,
         }
     )
+
+
+def _as_text(time_s: float) -> str | None:
+    """Return a time in seconds since 1970 as ISO 8601, or None if it is 0 or impossible."""
+    with suppress(ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(time_s, UTC).isoformat() if time_s else None
+    return None
 
 
 def _table(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:

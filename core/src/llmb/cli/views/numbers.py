@@ -40,3 +40,11 @@ def format_clock(seconds: float) -> str:
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def format_age(seconds: float) -> str:
+    """Return how long ago something was: ``5 s ago``, ``40 min ago``, ``3 h ago`` or ``2 days ago``."""
+    for unit_s, unit, most in ((1, "s", 60), (60, "min", 60), (3600, "h", 48)):
+        if (number := int(max(0.0, seconds) / unit_s)) < most:
+            return f"{number} {unit} ago"
+    return f"{int(seconds / 86400)} days ago"

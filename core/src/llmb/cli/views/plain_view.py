@@ -82,18 +82,23 @@ class PlainView(View):
 def describe_progress(progress: llmb.Progress) -> str:
     """Return one line: run, state or phase, step, step time, MFU, time left."""
     parts = [progress.phase or "running" if progress.state == "running" else progress.state]
-    if progress.detail:
-        parts.append(progress.detail)
-    if progress.state == "running":
-        if progress.step is not None:
-            parts.append(f"step {progress.step} of {progress.steps}")
-        if progress.step_time_s is not None:
-            parts.append(f"{progress.step_time_s:.3g} s/step")
-        if progress.mfu is not None:
-            parts.append(f"MFU {100 * progress.mfu:.1f} %")
+    parts += [progress.detail] if progress.detail else []
+    parts += describe_speed(progress, progress.steps) if progress.state == "running" else []
+    return f"{progress.run_id}: {', '.join(parts)}"
+
+
+def describe_speed(progress: llmb.Progress | llmb.RunProgress, steps: int | None) -> list[str]:
+    """Return what is known of a running job: step, step time, MFU, time left."""
+    parts = []
+    if progress.step is not None:
+        parts.append(f"step {progress.step} of {steps}")
+    if progress.step_time_s is not None:
+        parts.append(f"{progress.step_time_s:.3g} s/step")
+    if progress.mfu is not None:
+        parts.append(f"MFU {100 * progress.mfu:.1f} %")
     if progress.left_s is not None:
         parts.append(f"{format_clock(progress.left_s)} left")
-    return f"{progress.run_id}: {', '.join(parts)}"
+    return parts
 
 
 def describe_notice(event: llmb.Event) -> str:

@@ -11,7 +11,14 @@ from llmb.cli import output
 from llmb.cli.views.live_rows import STATE_STYLES
 from llmb.cli.views.metrics import metric_notes, metric_rows, print_named_values, tflops_row
 from llmb.cli.views.numbers import counted, first_names
-from llmb.cli.views.run_details import describe_steady_state, failure_rows, job_rows, slow_rank_rows
+from llmb.cli.views.run_details import (
+    describe_last_progress,
+    describe_stale_state,
+    describe_steady_state,
+    failure_rows,
+    job_rows,
+    slow_rank_rows,
+)
 from llmb.cli.views.sweep import describe_sweep
 from llmb.cli.views.verdicts import STYLES as VERDICT_STYLES
 from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, window_row
@@ -80,10 +87,11 @@ def _metric_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
 
 
 def _ending_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
-    """Return the verdict on a run that did not complete, and why it ended; its job if it has not ended."""
+    """Return the verdict on a run that did not complete, and why it ended; progress and job if it has not ended."""
     if result.state == "completed":
         return []
     if result.state not in llmb.END_STATES:
-        return [("job", result.job_id or ""), ("reason", result.reason)]
+        rows = [("progress", describe_last_progress(result)), ("updated", describe_stale_state(result))]
+        return [*rows, ("job", result.job_id or ""), ("reason", result.reason)]
     cause = result.failure.cause if result.failure else None
     return [("verdict", result.verdict or ""), ("reason", "" if result.reason == cause else result.reason)]

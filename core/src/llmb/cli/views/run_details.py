@@ -1,13 +1,18 @@
-"""Rows of text on one run: steady state, slow ranks, the cause of a failure, attempts, goodput and telemetry."""
+"""Rows of text on one run: progress, steady state, slow ranks, cause of a failure, attempts, goodput, telemetry."""
 
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import llmb
-from llmb.cli.views.numbers import counted, first_names, format_number
+from llmb.cli.views.numbers import counted, first_names, format_age, format_number
+from llmb.cli.views.plain_view import describe_speed
+
+RECENT_S = 60.0
+"""Age of a recorded state that is not named."""
 
 NAMED_SPIKES = 5
 """The number of spikes whose steps are named."""
@@ -20,6 +25,36 @@ LEAST_LOST_S = 0.1
 
 NAMED_PROBLEMS = 8
 """Lines of problems that are shown. ``--json`` has all."""
+
+
+def describe_last_progress(result: llmb.RunResult) -> str:
+    """Return a text such as ``train, step 120 of 500, 5.6 s/step, 35:00 left (3 h ago)``, or "" if it is unknown."""
+    if result.progress is None:
+        return ""
+    text = ", ".join(filter(None, (result.progress.phase, *describe_speed(result.progress, result.steps_requested))))
+    age = describe_age(result)
+    return f"{text} ({age})" if text and age else text
+
+
+def describe_stale_state(result: llmb.RunResult) -> str:
+    """Return when the state was recorded, and how to update it, or "" if it is recent or a process follows the run."""
+    if not is_stale(result):
+        return ""
+    return f"{describe_age(result)}; no process follows the run: `llmb attach {result.run_id}`"
+
+
+def is_stale(result: llmb.RunResult) -> bool:
+    """Check whether the state of a run that has not ended may be outdated, because no process follows the run."""
+    return not result.ended and bool(describe_age(result)) and result.followed is False
+
+
+def describe_age(result: llmb.RunResult) -> str:
+    """Return how long ago the record was updated, such as ``3 h ago``, or "" if that is recent or unknown."""
+    try:
+        age_s = time.time() - datetime.fromisoformat(result.updated or "").timestamp()
+    except ValueError:
+        return ""
+    return format_age(age_s) if age_s >= RECENT_S else ""
 
 
 def describe_steady_state(state: llmb.SteadyState | None) -> str:

@@ -10,8 +10,9 @@ from rich.text import Text
 import llmb
 from llmb.cli import output
 from llmb.cli.views.metrics import HIGH_MFU, metric_notes
-from llmb.cli.views.numbers import format_number, four_digits
+from llmb.cli.views.numbers import counted, format_number, four_digits
 from llmb.cli.views.results import STYLES
+from llmb.cli.views.run_details import describe_age, is_stale
 from llmb.cli.views.sweep import describe_differences
 from llmb.cli.views.tables import Column, print_table
 
@@ -24,7 +25,7 @@ def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
     differences = describe_differences(runs)
     columns = [Column("run"), *([Column("sweep", wraps=18)] if any(differences) else [])]
     columns += [Column("state"), Column("verdict", optional=True), Column("s/step", right=True, optional=True)]
-    columns += [Column("cause", wraps=14, optional=True)]
+    columns += [Column("detail", wraps=14, optional=True)]
     columns += [Column(title, right=True, optional=True) for title in ("MFU %", "tokens/s", "created (UTC)")]
     rows = [_line(run, [each] if any(differences) else []) for run, each in zip(runs, differences, strict=True)]
     print_table(columns, rows)
@@ -32,6 +33,9 @@ def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
         notes = [*run.notes, *metric_notes(run.metrics)] if run.window_complete is not False else []
         if note := next((note for note in notes if HIGH_MFU in note), ""):
             output.print_prose(f"note: {run.run_id}: {note.removeprefix('warning: ')}")
+    if stale := [run for run in runs if is_stale(run)]:
+        updates = "updates it" if len(stale) == 1 else "updates them"
+        output.print_prose(f"note: no process follows {counted(len(stale), 'run')}; `llmb attach` {updates}")
 
 
 def _line(run: llmb.RunResult, differences: Sequence[str]) -> tuple[str | Text, ...]:
@@ -43,16 +47,24 @@ def _line(run: llmb.RunResult, differences: Sequence[str]) -> tuple[str | Text, 
         Text(run.state, STYLES.get(run.state, "")),
         Text(run.verdict or "", STYLES.get(run.verdict or "", "")),
         four_digits(metrics.step_time_s) if metrics and metrics.step_time_s is not None else "",
-        _cause(run),
+        _cause(run) if run.ended else _progress(run),
         f"{100 * mfu:.2f}" if mfu is not None else "",
         format_number(metrics.tokens_per_s if metrics else None),
         (run.created or "").replace("T", " ").partition(".")[0].removesuffix("+00:00"),
     )
 
 
+def _progress(run: llmb.RunResult) -> str:
+    """Return a text on a run that has not ended: ``step 120 of 500, 3 h ago``, or ``updated 3 h ago``."""
+    step = run.progress.step if run.progress else None
+    if step is None:
+        return f"updated {describe_age(run)}" if is_stale(run) else ""
+    return ", ".join(filter(None, (f"step {step} of {run.steps_requested}", describe_age(run))))
+
+
 def _cause(run: llmb.RunResult) -> str:
     """Return why a run ended without a result, shortened. A damaged record has a line of its own below the list."""
-    if run.state == "completed" or not run.ended or is_damaged(run):
+    if run.state == "completed" or is_damaged(run):
         return ""
     cause = run.failure.cause if run.failure else run.reason.partition("\n")[0]
     return textwrap.shorten(cause, LONGEST_CAUSE, placeholder=" ...")

@@ -1,0 +1,107 @@
+"""Runs that have not ended: users see the last known progress, and how old that knowledge is."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts.deadline import wait_until
+
+import llmb
+
+
+def show(toy: Any, run_id: str) -> str:
+    return str(toy.llmb("show", run_id).stdout)
+
+
+def document(toy: Any, *arguments: str) -> dict[str, Any]:
+    found = json.loads(toy.llmb(*arguments, "--json").stdout)
+    return dict(found["runs"][0] if "runs" in found else found)
+
+
+@pytest.fixture
+def running(toy: Any) -> Any:
+    """Return the process that follows a run whose training waits after its third step."""
+    process = toy.start("run", toy.spec(framework={"gate": str(toy.gate), "gate_step": 3}))
+    toy.wait_for_state("running")
+    return process
+
+
+def wait_for_step_3(toy: Any) -> str:
+    [record] = toy.records
+    wait_until(lambda: (document(toy, "show", record.name)["progress"] or {}).get("step") == 3, "step 3")
+    return str(record.name)
+
+
+def make_older(record: Path, seconds: float) -> None:
+    """Rewrite a record as if all that it contains had happened earlier."""
+    file = record / "progress.json"
+    progress = json.loads(file.read_text())
+    file.write_text(json.dumps(progress | {"time": progress["time"] - seconds}))
+    lines = [json.loads(line) for line in (record / "events.jsonl").read_text().splitlines()]
+    (record / "events.jsonl").write_text(
+        "".join(json.dumps(line | {"time": line["time"] - seconds}) + "\n" for line in lines)
+    )
+
+
+def test_a_run_that_another_process_follows_shows_its_step(toy: Any, running: Any) -> None:
+    run_id = wait_for_step_3(toy)
+    text = show(toy, run_id)
+    assert "train, step 3 of 5, 0.5 s/step, MFU " in text
+    assert "updated" not in text
+    assert "step 3 of 5" in toy.llmb("runs").stdout
+    assert document(toy, "runs") == {
+        key: value for key, value in document(toy, "show", run_id).items() if key != "sets"
+    }
+    toy.gate.touch()
+    assert running.wait() == 0
+    running.communicate()
+    ended = document(toy, "show", run_id)
+    assert (ended["state"], ended["progress"]) == ("completed", None)
+
+
+def test_a_run_that_no_process_follows_shows_how_old_its_step_is(toy: Any, running: Any) -> None:
+    run_id = wait_for_step_3(toy)
+    running.kill()
+    running.communicate()
+    [record] = toy.records
+    make_older(record, 3 * 3600)
+    text = show(toy, run_id)
+    assert "train, step 3 of 5, " in text
+    assert " (3 h ago)" in text
+    assert f"3 h ago; no process follows the run: `llmb attach {run_id}`" in text
+    listed = toy.llmb("runs").stdout
+    assert "step 3 of 5, 3 h ago" in listed
+    assert "note: no process follows 1 run; `llmb attach` updates it" in listed
+    updated = llmb.RunResult.from_dict(document(toy, "show", run_id)).updated
+    assert updated
+    assert updated.endswith("+00:00")
+    toy.gate.touch()
+    assert toy.llmb("attach", run_id).returncode == 0
+    assert "h ago" not in show(toy, run_id)
+
+
+def test_a_waiting_run_that_no_process_follows_shows_how_old_its_state_is(toy: Any) -> None:
+    run_id = toy.record()
+    toy.append_event(run_id, event="queued", state="queued", time=time.time())
+    [record] = toy.records
+    lines = (record / "events.jsonl").read_text().splitlines()
+    old = [json.dumps(json.loads(line) | {"time": time.time() - 7200}) for line in lines]
+    (record / "events.jsonl").write_text("\n".join([*old, ""]))
+    assert f"2 h ago; no process follows the run: `llmb attach {run_id}`" in show(toy, run_id)
+    assert "updated 2 h ago" in toy.llmb("runs").stdout
+    assert document(toy, "show", run_id)["progress"] is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"attempt": 0, "step": "3"}', '{"attempt": 1, "step": 3, "time": 1}'])
+def test_a_damaged_or_outdated_progress_is_unknown(toy: Any, text: str) -> None:
+    run_id = toy.record()
+    toy.append_event(run_id, event="running", state="running")
+    [record] = toy.records
+    (record / "progress.json").write_text(text)
+    found = document(toy, "show", run_id)
+    assert (found["state"], (found["progress"] or {}).get("step")) == ("running", None)
+    assert "step" not in show(toy, run_id)
