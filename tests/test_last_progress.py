@@ -105,3 +105,29 @@ def test_a_damaged_or_outdated_progress_is_unknown(toy: Any, text: str) -> None:
     found = document(toy, "show", run_id)
     assert (found["state"], (found["progress"] or {}).get("step")) == ("running", None)
     assert "step" not in show(toy, run_id)
+
+
+def test_a_time_limit_that_is_too_short_is_reported_once(toy: Any) -> None:
+    spec = toy.spec(
+        workload={"steps": 1000, "time_limit": "1m"},
+        framework={"gate": str(toy.gate), "gate_step": 20, "end": "stop", "end_step": 60},
+    )
+    process = toy.start("run", spec)
+    line = toy.wait_for_message(process, "time limit")
+    [record] = toy.records
+    begin, _, step = line.partition(f"llmb: {record.name}: the time limit comes at about step ")
+    assert begin == ""
+    number, _, rest = step.partition(" of 1000; ")
+    assert rest == "for all steps, cancel the run and raise workload.time_limit\n"
+    assert 20 < int(number) <= 20 + 120
+    wait_until(lambda: (document(toy, "show", record.name)["progress"] or {}).get("limit_step"), "the record's step")
+    assert f"left, time limit at about step {number}" in show(toy, record.name)
+    toy.gate.touch()
+    _, err = process.communicate()
+    assert "time limit comes" not in err
+
+
+def test_a_time_limit_that_suffices_is_not_mentioned(toy: Any) -> None:
+    done = toy.llmb("run", toy.spec(workload={"steps": 60, "time_limit": "1m"}))
+    assert done.returncode == 0
+    assert "time limit" not in done.stderr

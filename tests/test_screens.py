@@ -178,7 +178,9 @@ def plant_running(run_id: str, *, hours_ago: int) -> None:
     time_s = time.time() - 3600 * hours_ago
     (record.directory / "events.jsonl").write_text("")  # the first event has the present time
     record.add_events([llmb.Running(run_id=spec.run.id, job_id="4242", time=time_s - 60)])
-    progress = llmb.Progress(state="running", phase="train", step=12, step_time_s=7.03, mfu=0.5236, left_s=267.1)
+    progress = llmb.Progress(
+        state="running", phase="train", step=12, step_time_s=7.03, mfu=0.5236, left_s=267.1, limit_step=41
+    )
     write_progress(record, attrs.evolve(progress, time=time_s), 0)
 
 

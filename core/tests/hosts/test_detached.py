@@ -65,6 +65,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "it's a job"
 
 
+def test_a_running_job_has_the_time_until_its_limit(folder: Path) -> None:
+    job = Job(folder, "until [ -e gate ]; do sleep 0.02; done", time_limit_s=600)
+    job.submit()
+    left_s = wait_until(lambda: job.status.time_left_s)
+    assert 600 - DEADLINE_S < left_s <= 600
+    (folder / "gate").touch()
+    assert job.ended().time_left_s is None
+
+
 def test_a_job_that_was_never_submitted_is_absent(folder: Path) -> None:
     assert Job(folder, "").status == JobStatus(state="absent")
 

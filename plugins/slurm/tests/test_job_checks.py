@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from llmb import DoctorCheck, FrozenMap, Job, Phase, Target
-from llmb_slurm.doctor_checks.job import limit_s
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.plugin import Slurm
+from llmb_slurm.squeue_sacct import parse_duration_s
 
 # `scontrol show topology` prints such lines since Slurm 24.11: https://github.com/SchedMD/slurm/blob/slurm-24-11-5-1/
 # src/plugins/topology/block/topology_block.c, function _print_topo_record. BlockSize is missing in 24.05.
@@ -173,4 +173,4 @@ def test_segments_are_checked_only_if_they_are_requested() -> None:
     [("infinite", None), ("30", 1800), ("2:00", 120), ("1:00:00", 3600), ("1-00:00:00", 86400), ("2-12", 216000)],
 )
 def test_a_time_limit_is_read_as_slurm_prints_it(text: str, seconds: int | None) -> None:
-    assert limit_s(text) == seconds
+    assert parse_duration_s(text) == seconds

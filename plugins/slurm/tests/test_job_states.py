@@ -168,3 +168,18 @@ def test_a_malformed_line_is_skipped(line: str) -> None:
 )
 def test_exit_codes(text: str, code: tuple[int, int]) -> None:
     assert parse_exit_code(text) == code
+
+
+@pytest.mark.parametrize(
+    ("line", "left_s"),
+    [
+        ("1|RUNNING|0|0|0|(null)|None|59:58|", 3598),
+        ("1|RUNNING|0|0|0|(null)|None|1-02:00:03|", 93603),
+        ("1|RUNNING|0|0|0|(null)|None|UNLIMITED|", None),
+        ("1|RUNNING|0|0|0|(null)|None|INVALID|", None),
+        ("1|COMPLETING|0|0|0|(null)|None|0:05|", None),
+        ("1|PENDING|1|0|0|(null)|BeginTime|1:00|", None),
+    ],
+)
+def test_a_running_job_has_the_time_until_its_limit(line: str, left_s: int | None) -> None:
+    assert squeue(line).time_left_s == left_s

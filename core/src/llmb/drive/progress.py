@@ -20,15 +20,26 @@ class ProgressReporter:
         self._reasons: dict[str, str] = {}  # by id of the run or task
         self._advice: dict[str, bool] = {}  # what to do about jobs that wait, and whether it was reported
         self._shown: dict[str, tuple[str, str]] = {}  # state and detail of each run's last progress
+        self._limits_s: dict[str, float] = {}  # when the time limits of running jobs end them, by the monotonic clock
+        self._warned: set[tuple[str, int]] = set()  # runs and attempts whose time limit is too short
 
     def note_reasons(self, polled: Iterable[UnitObservation]) -> None:
         """Keep the reason for which a job waits, or the last output of a task that is running."""
         for unit, seen in polled:
+            if isinstance(seen, JobStatus):
+                self._note_time_left(unit.id, seen.time_left_s)
             if isinstance(seen, JobStatus) and seen.state in ("pending", "unknown", "running"):
                 running_run = unit.kind == "run" and seen.state == "running"
                 self._reasons[unit.id] = "" if running_run else seen.reason
                 if seen.state == "pending" and seen.remedy and not seen.unsatisfiable:
                     self._advice.setdefault(f"{unit.name or unit.id} waits ({seen.reason}): {seen.remedy}", False)
+
+    def _note_time_left(self, unit_id: str, time_left_s: float | None) -> None:
+        known = self._limits_s.pop(unit_id, None)
+        if time_left_s is not None:
+            self._limits_s[unit_id] = time.monotonic() + time_left_s
+            if known is None:
+                self._shown.pop(unit_id, None)
 
     def note_logs(self, run_id: str) -> None:
         """Report the run again, because its logs grew."""
@@ -45,7 +56,22 @@ class ProgressReporter:
             state, detail = states[run_id].run_state, held_back.get(run_id) or self._detail(run_id, states[run_id])
             if self._shown.get(run_id) != (state, detail):
                 self._shown[run_id] = state, detail
-                yield run.logs.progress(state, detail)
+                yield (progress := run.logs.progress(state, detail, self._time_left_s(run_id)))
+                yield from self._warn_of_limit(progress, states[run_id].attempt)
+
+    def _time_left_s(self, run_id: str) -> float | None:
+        limit_s = self._limits_s.get(run_id)
+        return None if limit_s is None else limit_s - time.monotonic()
+
+    def _warn_of_limit(self, progress: Progress, attempt: int) -> Iterator[Note]:
+        """Yield once that the time limit is too short for the remaining steps."""
+        run_id, step = progress.run_id, progress.limit_step
+        if step is None or (run_id, attempt) in self._warned:
+            return
+        self._warned.add((run_id, attempt))
+        limit = f"the time limit comes at about step {step} of {progress.steps}"
+        text = f"{run_id}: {limit}; for all steps, cancel the run and raise workload.time_limit"
+        yield Note(run_id=run_id, text=text)
 
     def report_copying(self, units: UnitStates) -> Iterator[Progress]:
         """Yield the progress of the runs whose logs are about to be read to their end, which may take long."""

@@ -14,7 +14,7 @@ submit() {
     if [ ! -e ended ] && any_alive .; then exit 0; fi
     if [ -e started ]; then
       [ "$4" = again ] || { forget_secrets . && exit 0; }
-      rm -f started begun ended failed cancelled timed_out no_grace
+      rm -f started begun time_limit ended failed cancelled timed_out no_grace
     fi
     LLMB_DETACHED=$1 LLMB_RUN_DIR=$1 setsid bash supervise.sh "$1" "$2" "$3" >out.log 2>&1 </dev/null &
   )
@@ -32,10 +32,10 @@ last_output() {
   fi
 }
 
-# poll ID DIRECTORY: print id, state, process id, exit code, cause and reason, separated by tabs. The reason of a job
-# that has not ended is its last output.
+# poll ID DIRECTORY: print id, state, process id, exit code, cause, reason and the seconds until the time limit, separated
+# by tabs. The reason of a job that has not ended is its last output.
 poll() {
-  local pid='' state=absent ended='' output=''
+  local pid='' state=absent limit='' now left='' ended='' output=''
   # a submission holds its lock until the supervisor has written `started`
   [ ! -d "$2" ] || [ -e "$2/started" ] || flock -s -w 30 "$2/submit" true || exit 1
   if { read -r pid _ <"$2/started"; } 2>/dev/null; then
@@ -43,13 +43,16 @@ poll() {
     state=pending
     [ -e "$2/begun" ] && state=running
     { IFS= read -r ended <"$2/ended"; } 2>/dev/null && state=ended
+    if [ "$state" = running ] && { read -r limit <"$2/time_limit"; } 2>/dev/null; then
+      printf -v now '%(%s)T' -1 && left=$((limit - now))
+    fi
     if [ "$state" = ended ]; then :; elif [ -e "$2/cancelled" ]; then
       output='being cancelled'
     elif [ -s "$2/out.log" ]; then
       output=$(last_output "$2/out.log")
     fi
   fi
-  printf '%s\t%s\t%s\t%s\n' "$1" "$state" "$pid" "${ended:-$'\t\t'${output//[[:cntrl:]]/ }}"
+  printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$state" "$pid" "${ended:-$'\t\t'${output//[[:cntrl:]]/ }}" "$left"
 }
 
 # end_lost_job DIRECTORY: if the supervisor of a job was killed, end the rest of the job and record its end.

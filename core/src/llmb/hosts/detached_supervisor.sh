@@ -2,6 +2,7 @@
 # caller starts this script in a session of its own, holds the submission lock on descriptor 9, and sets LLMB_RUN_DIR
 # and LLMB_DETACHED, which all processes of the job inherit. A job may give its ranks another LLMB_RUN_DIR;
 # LLMB_DETACHED stays. Files of the directory:
+#   time_limit  when the time limit ends the job, in seconds since 1970
 #   started   process id of this supervisor, its start time, boot id
 #   begun     created by job.sh when its turn has come; the time limit counts from here
 #   ended     exit code, cause, reason; exists only if no process of the job is alive
@@ -84,7 +85,9 @@ exec 7>&- 2>/dev/null # bash would report in the log of the job that a signal en
 start_time "$job" job_start
 [ -z "$interrupted" ] || end_job
 await_time_limit() {
+  local now
   until [ -e begun ]; do sleep 0.5; done # waiting for its turn does not count
+  printf -v now '%(%s)T' -1 && echo $((now + time_limit_s)) 2>/dev/null >time_limit
   sleep "$time_limit_s"
 }
 [ "$time_limit_s" = 0 ] || signal_later timed_out await_time_limit

@@ -25,6 +25,7 @@ class RunProgress:
     step_time_s: float | None = None
     mfu: float | None = None
     left_s: float | None = None
+    limit_step: int | None = None
 
 
 FILE = "progress.json"

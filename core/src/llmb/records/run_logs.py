@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import attrs
 
-from llmb.analysis.mean_step_time import estimate_time_left_s
+from llmb.analysis.mean_step_time import estimate_time_left_s, find_limit_step
 from llmb.analysis.metrics import measure_run
 from llmb.analysis.valid_range import STEP_TIME_S, possible
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
@@ -135,8 +135,8 @@ class RunLogs:
             return {copy: find_last_steps(copy, parse_log) for copy in copies}
         return {}
 
-    def progress(self, state: RunState, detail: str = "") -> Progress:
-        """Return how far the run is."""
+    def progress(self, state: RunState, detail: str = "", time_left_s: float | None = None) -> Progress:
+        """Return how far the run is. ``time_left_s`` is the time until the time limit of its job, if known."""
         run, step, detail = self._plan.run, None, detail or self.parser_error
         with self._catch_parser_error():
             step = self.series.last_step
@@ -151,8 +151,12 @@ class RunLogs:
             step_time_s=step.time_s if step else None,
             mfu=self._mfu(step),
             left_s=estimate_time_left_s(self.series.steps, run.steps - self.series.count) if is_timed else None,
+            limit_step=self._limit_step(time_left_s) if is_timed and time_left_s is not None else None,
             detail=detail,
         )
+
+    def _limit_step(self, time_left_s: float) -> int | None:
+        return find_limit_step(self.series.steps, self.series.count, self._plan.run.steps, time_left_s)
 
     def _parse(self, log: LogFile, data: bytes) -> None:
         self._parsed[log.copy] = self._parsed.get(log.copy, 0) + len(data)

@@ -96,7 +96,10 @@ class Ended(Event):
 
 @attrs.frozen(kw_only=True)
 class Progress(Event):
-    """State, phase, steps, step time and time left (in seconds) and MFU (a fraction) of a run. Not recorded."""
+    """State, phase, steps, step time and time left (in seconds) and MFU (a fraction) of a run. Not recorded.
+
+    ``limit_step`` is the step at which the time limit ends the job, None if it is unknown or after the last step.
+    """
 
     name: str = ""
     state: RunState = "planned"
@@ -106,6 +109,7 @@ class Progress(Event):
     step_time_s: float | None = None
     mfu: float | None = None
     left_s: float | None = None
+    limit_step: int | None = None
     detail: str = ""
 
 

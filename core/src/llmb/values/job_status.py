@@ -40,7 +40,8 @@ class JobStatus:
     An ``absent`` job does not exist. An ``unknown`` job has left the queue, but accounting does not contain its end
     yet. A pending job with a cause will never start, so core cancels it. ``attempt`` counts restarts by the scheduler,
     each of which writes its own logs. ``remedy`` replaces core's remedy for the cause. For a pending job without a
-    cause, ``remedy`` is what the user can do to let the job start, such as releasing it.
+    cause, ``remedy`` is what the user can do to let the job start, such as releasing it. ``time_left_s`` is the time
+    until the scheduler ends a running job for its time limit, None if that is unknown.
     """
 
     state: JobState
@@ -50,6 +51,7 @@ class JobStatus:
     reason: str = ""
     remedy: str = ""
     attempt: int = 0
+    time_left_s: float | None = None
 
     @property
     def unsatisfiable(self) -> bool:

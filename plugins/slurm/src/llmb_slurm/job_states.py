@@ -74,7 +74,8 @@ def job_status(row: JobRow) -> JobStatus:
     attempt = row.attempt or 0
     stage = job_stage(row)
     if stage == "running":
-        return JobStatus(state="running", job_id=row.job_id, attempt=attempt)
+        left_s = row.time_left_s if row.state == "RUNNING" else None
+        return JobStatus(state="running", job_id=row.job_id, attempt=attempt, time_left_s=left_s)
     if stage == "pending":
         return _pending(row, attempt)
     cause, reason = _end(row)

@@ -14,7 +14,8 @@ find_job_id() {
 # not ended. Print all jobs if IDS is empty.
 query_queue() {
   echo queue
-  squeue --me -a -h -t all -O 'JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Name:|,Comment:|,Reason:|' |
+  local fields='JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Name:|,Comment:|,Reason:|,TimeLeft:|'
+  squeue --me -a -h -t all -O "$fields" |
     awk -F'|' -v ids="$1" '
       BEGIN { count = split(ids, each, ","); for (i = 1; i <= count; i++) wanted[each[i]] }
       ids == "" || $1 in wanted || $2 !~ /^(BOOT_F|CANCEL|COMPLETED|DEADL|FAIL|NODE_F|OUT_OF|PREEMPTED|REVOKED|TIMEOUT)/'

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import attrs
 
 NOT_YET_NAMED = "allocation"
 """The name of a job in accounting before the name that the user gave it arrives there."""
+
+DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
+"""A duration as squeue and scontrol print it: days-hours:minutes:seconds, without leading parts."""
 
 
 @attrs.frozen(kw_only=True)
 class JobRow:
     """One job as squeue or sacct reports it. Exit codes are pairs of exit code and signal.
 
-    ``attempt`` is the number of restarts, or None in a row of sacct, which does not report it.
+    ``attempt`` is the number of restarts, and ``time_left_s`` the time until the time limit. They are None in a row of
+    sacct, which does not report them.
     """
 
     job_id: str
@@ -23,6 +29,7 @@ class JobRow:
     name: str
     attempt: int | None = None
     comment: str = ""
+    time_left_s: int | None = None
 
 
 @attrs.frozen
@@ -42,7 +49,8 @@ def parse_squeue_line(line: str) -> JobRow | None:
     fields = line.removesuffix("|").split("|", 7)
     if len(fields) < 8 or not fields[2].isdigit():
         return None
-    job_id, state, attempt, code, step_code, name, comment, reason = fields
+    job_id, state, attempt, code, step_code, name, comment, rest = fields
+    reason, _, time_left = rest.partition("|")
     return JobRow(
         job_id=job_id,
         state=state,
@@ -52,6 +60,7 @@ def parse_squeue_line(line: str) -> JobRow | None:
         name=name,
         attempt=int(attempt),
         comment=comment,
+        time_left_s=parse_duration_s(time_left),
     )
 
 
@@ -87,3 +96,18 @@ def parse_exit_code(text: str) -> tuple[int, int]:
         return int(code or 0), int(signal or 0)
     raw = int(code) if code.isdigit() else 0
     return (raw >> 8) & 0xFF, raw & 0x7F
+
+
+def parse_duration_s(text: str) -> int | None:
+    """Return a duration of Slurm in seconds, such as 1-00:00:00, 2:00 or 30, or None for any other text."""
+    if not (found := DURATION.fullmatch(text)):
+        return None
+    days, *parts = (int(part) if part else None for part in found.groups())
+    given = [part for part in parts if part is not None]
+    if days is not None:  # days-hours:minutes:seconds
+        hours, minutes, seconds = (*given, 0, 0)[:3]
+    elif len(given) == 3:
+        hours, minutes, seconds = given
+    else:  # minutes:seconds, or minutes
+        hours, minutes, seconds = 0, *(*given, 0)[:2]
+    return ((24 * (days or 0) + hours) * 60 + minutes) * 60 + seconds

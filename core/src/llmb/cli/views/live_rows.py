@@ -42,11 +42,14 @@ class RunRow:
     detail: str = ""
 
 
+ROW_FIELDS = frozenset(field.name for field in attrs.fields(RunRow))
+
+
 def update_row(row: RunRow, event: llmb.Event, result: llmb.RunResult | None = None) -> RunRow:
     """Return the row after an event. ``result`` is that of a run that ended, if its record can be read."""
     match event:
         case llmb.Progress(state=state) if state not in llmb.END_STATES:
-            return RunRow(**attrs.asdict(event, filter=lambda field, _value: field.name not in ("name", "time")))
+            return RunRow(**attrs.asdict(event, filter=lambda field, _value: field.name in ROW_FIELDS))
         case llmb.Ended():
             return _ended_row(row, event, result)
         case llmb.Preparing():

@@ -31,7 +31,9 @@ def describe_last_progress(result: llmb.RunResult) -> str:
     """Return a text such as ``train, step 120 of 500, 5.6 s/step, 35:00 left (3 h ago)``, or "" if it is unknown."""
     if result.progress is None:
         return ""
-    text = ", ".join(filter(None, (result.progress.phase, *describe_speed(result.progress, result.steps_requested))))
+    progress, steps = result.progress, result.steps_requested
+    limit = f"time limit at about step {progress.limit_step}" if progress.limit_step is not None else ""
+    text = ", ".join(filter(None, (progress.phase, *describe_speed(progress, steps), limit)))
     age = describe_age(result)
     return f"{text} ({age})" if text and age else text
 

@@ -28,7 +28,7 @@ RESERVED_FILES = frozenset(
     {
         *(SCRIPT, "job.sh", ".secrets", "provenance", "attempts", "failed"),
         # of detached jobs
-        *("supervise.sh", "detached.sh", "submit", "started", "begun", "ended", "alive"),
+        *("supervise.sh", "detached.sh", "submit", "started", "begun", "time_limit", "ended", "alive"),
         *("no_grace", "room", "cancelled", "timed_out"),
     }
 )

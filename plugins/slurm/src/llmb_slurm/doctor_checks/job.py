@@ -5,7 +5,6 @@ A check that cannot be made has ``ok=None``, with the reason as its detail.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from llmb import DoctorCheck, Job, Target
@@ -17,8 +16,7 @@ from llmb_slurm.doctor_checks.nodes import (
     partitions,
 )
 from llmb_slurm.options import SlurmOptions
-
-LIMIT = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
+from llmb_slurm.squeue_sacct import parse_duration_s
 
 
 def check_job(job: Job, target: Target[SlurmOptions]) -> Iterator[DoctorCheck]:
@@ -40,7 +38,7 @@ def check_job(job: Job, target: Target[SlurmOptions]) -> Iterator[DoctorCheck]:
 def _time_limit(job: Job, facts: Mapping[str, str], names: Sequence[str]) -> DoctorCheck:
     limits = {name: facts[f"partition.{name}"].split("|")[1] for name in names}
     wanted = f"{-(-job.time_limit_s // 60)} minutes"
-    fits = {name: (limit_s(text) or job.time_limit_s) >= job.time_limit_s for name, text in limits.items()}
+    fits = {name: (parse_duration_s(text) or job.time_limit_s) >= job.time_limit_s for name, text in limits.items()}
     detail = f"{wanted}; {', '.join(f'{name} allows {text}' for name, text in limits.items())}"
     remedy = "" if any(fits.values()) else _lower_limit(facts, limits, job.time_limit_s)
     return DoctorCheck(name="time limit", ok=not remedy, detail=detail, remedy=remedy)
@@ -48,28 +46,13 @@ def _time_limit(job: Job, facts: Mapping[str, str], names: Sequence[str]) -> Doc
 
 def _lower_limit(facts: Mapping[str, str], limits: Mapping[str, str], wanted_s: int) -> str:
     """Return the lines of the spec with which a job fits: the highest time limit, or another partition."""
-    highest_s = max(limit_s(text) or 0 for text in limits.values())
+    highest_s = max(parse_duration_s(text) or 0 for text in limits.values())
     others = [
         name
         for name, fact in available_partitions(facts).items()
-        if (limit_s(fact.split("|")[1]) or wanted_s) >= wanted_s
+        if (parse_duration_s(fact.split("|")[1]) or wanted_s) >= wanted_s
     ]
     return f'set `time_limit = "{highest_s // 60}m"` in [workload]' + or_set_in_target("partition", others)
-
-
-def limit_s(text: str) -> int | None:
-    """Return a time limit of Slurm in seconds, such as 1-00:00:00, 2:00 or 30, or None for infinite."""
-    if not (found := LIMIT.fullmatch(text)):
-        return None
-    days, *parts = (int(part) if part else None for part in found.groups())
-    given = [part for part in parts if part is not None]
-    if days is not None:  # days-hours:minutes:seconds
-        hours, minutes, seconds = (*given, 0, 0)[:3]
-    elif len(given) == 3:
-        hours, minutes, seconds = given
-    else:  # minutes:seconds, or minutes
-        hours, minutes, seconds = 0, *(*given, 0)[:2]
-    return ((24 * (days or 0) + hours) * 60 + minutes) * 60 + seconds
 
 
 def _mpi(wanted: str, facts: Mapping[str, str]) -> DoctorCheck:
