@@ -7,7 +7,7 @@ import shutil
 from typing import Any
 
 import pytest
-from parts.deadline import wait_until
+from parts.deadline import DEADLINE_S, wait_until
 from parts.pages import blocks, commands, matches
 from parts.toy import at_gate, gated
 
@@ -140,6 +140,21 @@ def test_the_new_attempt_of_a_preempted_job_is_followed(toy_slurm: Any) -> None:
     )
     page = page.replace("alice", user)
     assert matches(page, shown, numbers_differ=True), f"{shown}\nexpected:\n{page}"
+
+
+@pytest.mark.slow
+def test_a_preemption_is_explained_while_the_run_continues(toy_slurm: Any) -> None:
+    spec = toy_slurm.spec(framework=gated(toy_slurm), target={"partition": "scavenger"})
+    process = toy_slurm.start("run", spec)
+    wait_until(toy_slurm.is_at_gate, "the gate")
+    preempt(toy_slurm)()
+    [record] = toy_slurm.records
+    text = "attempt 0 was preempted; the scheduler requeued the job, and llmb follows attempt 1"
+    assert toy_slurm.wait_for_message(process, "requeued the job") == f"llmb: {record.name}: {text}\n"
+    assert toy_slurm.wait_for_message(process, "queued") == f"{record.name}: queued, attempt 1: requeued (BeginTime)\n"
+    toy_slurm.gate.touch()
+    assert process.wait(timeout=DEADLINE_S) == 0
+    process.communicate()
 
 
 def test_preempted_without_requeue(toy_slurm: Any) -> None:

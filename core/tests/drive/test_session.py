@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 from attrs import evolve
@@ -12,9 +13,11 @@ from attrs import evolve
 from llmb.drive.poll_interval import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S, PollInterval
 from llmb.drive.session import Session
 from llmb.drive.target_loop import TargetLoop
-from llmb.state_machine.events import Event, Progress
+from llmb.state_machine.events import Event, Note, Progress
+from llmb.values.causes import Cause
+from llmb.values.steps import Notice
 
-from .fake_cluster import JobPlan
+from .fake_cluster import FakeScheduler, JobPlan
 from .fake_process import Disk, Process
 from .world import Scenario, World
 
@@ -122,6 +125,27 @@ def test_an_event_loop_gets_the_same_events_at_the_same_pace(disk: Disk, monkeyp
     assert any(isinstance(event, Progress) for event in found)
     assert awaited == pytest.approx(plain, abs=5.0)
     assert max(plain) > 1000.0
+
+
+@pytest.mark.parametrize(
+    ("cause", "end"),
+    [
+        ("preempted", "attempt 0 was preempted; "),
+        ("node failure", "a node of attempt 0 failed; "),
+        ("cancelled", ""),
+        ("", ""),
+    ],
+)
+def test_a_requeued_job_is_explained_once(cause: Cause, end: str, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    messages = SimpleNamespace(feed=lambda *_: (), close=lambda: [Notice(kind=cause)] if cause else [])
+    monkeypatch.setattr(FakeScheduler, "parse_log", lambda *_, **__: messages)
+    runs = Scenario(plans=lambda: {"a": JobPlan(requeue_at=2, steps=4)}, needs={"a": ()}, ends={"a": "completed"})
+    with World(runs, disk) as world, disk.running(process := Process(), world.home):
+        events = list(world.session(process).events(sleep=world.wait))
+    notes = [event.text for event in events if isinstance(event, Note)]
+    assert notes == [f"a: {end}the scheduler requeued the job, and llmb follows attempt 1"]
+    shown = [event.detail for event in events if isinstance(event, Progress) and event.state in ("queued", "running")]
+    assert list(dict.fromkeys(shown)) == ["", "attempt 1", "copying logs"]
 
 
 def wait_in(world: World, pauses: list[float]) -> Callable[[float], None]:

@@ -154,6 +154,11 @@ def test_a_state_of_a_later_version_counts_as_running() -> None:
     assert squeue("73|A_STATE_OF_A_LATER_VERSION|2|0|0|a|(null)|None|").state == "running"
 
 
+@pytest.mark.parametrize(("attempt", "reason"), [(0, "BeginTime"), (1, "requeued (BeginTime)")])
+def test_the_pause_before_a_new_attempt_is_named(attempt: int, reason: str) -> None:
+    assert squeue(f"8|PENDING|{attempt}|0|0|(null)|BeginTime|1:00|").reason == reason
+
+
 def test_a_requeued_job_has_its_attempt() -> None:
     assert squeue("96|RUNNING|1|0|0|a|llmb a b|None|").attempt == 1
 

@@ -21,7 +21,7 @@ class ProgressReporter:
         self._advice: dict[str, bool] = {}  # what to do about jobs that wait, and whether it was reported
         self._shown: dict[str, tuple[str, str]] = {}  # state and detail of each run's last progress
         self._limits_s: dict[str, float] = {}  # when the time limits of running jobs end them, by the monotonic clock
-        self._warned: set[tuple[str, int]] = set()  # runs and attempts whose time limit is too short
+        self._warned: set[str] = set()  # runs whose time limit is too short
 
     def note_reasons(self, polled: Iterable[UnitObservation]) -> None:
         """Keep the reason for which a job waits, or the last output of a task that is running."""
@@ -57,18 +57,18 @@ class ProgressReporter:
             if self._shown.get(run_id) != (state, detail):
                 self._shown[run_id] = state, detail
                 yield (progress := run.logs.progress(state, detail, self._time_left_s(run_id)))
-                yield from self._warn_of_limit(progress, states[run_id].attempt)
+                yield from self._warn_of_limit(progress)
 
     def _time_left_s(self, run_id: str) -> float | None:
         limit_s = self._limits_s.get(run_id)
         return None if limit_s is None else limit_s - time.monotonic()
 
-    def _warn_of_limit(self, progress: Progress, attempt: int) -> Iterator[Note]:
+    def _warn_of_limit(self, progress: Progress) -> Iterator[Note]:
         """Yield once that the time limit is too short for the remaining steps."""
         run_id, step = progress.run_id, progress.limit_step
-        if step is None or (run_id, attempt) in self._warned:
+        if step is None or run_id in self._warned:
             return
-        self._warned.add((run_id, attempt))
+        self._warned.add(run_id)
         limit = f"the time limit comes at about step {step} of {progress.steps}"
         text = f"{run_id}: {limit}; for all steps, cancel the run and raise workload.time_limit"
         yield Note(run_id=run_id, text=text)
@@ -83,7 +83,10 @@ class ProgressReporter:
     def _detail(self, run_id: str, state: State) -> str:
         if state.stage == "preparing" and state.task in self._tasks:
             return ": ".join(filter(None, (self._tasks[state.task].name, self._reasons.get(state.task))))
-        return "" if state.stage in ("ending", "ended") else self._reasons.get(run_id, "")
+        if state.stage in ("ending", "ended"):
+            return ""
+        attempt = f"attempt {state.attempt}" if state.attempt else ""
+        return ": ".join(filter(None, (attempt, self._reasons.get(run_id))))
 
 
 WRITE_INTERVAL_S = 2.0

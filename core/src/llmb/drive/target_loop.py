@@ -8,6 +8,7 @@ from llmb.drive.background import Background
 from llmb.drive.effects import BATCH, FIRST_BATCH, EffectRunner
 from llmb.drive.poll_interval import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
 from llmb.drive.progress import ProgressFiles, ProgressReporter
+from llmb.drive.requeues import note_requeues
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.transitions import Transitions
 from llmb.drive.unit_table import UnitTable
@@ -156,6 +157,7 @@ class TargetLoop:
         yield from self._transitions.lock_runs()
         polled = list(self.runner.poll([each for each in self.units.going() if needs_poll(each[1])]))
         self._progress.note_reasons(polled)
+        note_requeues(self.runner, polled, self.units.states)
         yield from self._transitions.record(polled)
         yield from self._admit_ready_runs(FIRST_BATCH)
         yield from self._notes()

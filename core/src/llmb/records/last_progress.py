@@ -18,8 +18,9 @@ from llmb.values.typed import decode_fields
 
 @attrs.frozen(kw_only=True)
 class RunProgress:
-    """Progress of a running job when llmb last read its logs. The fields are those of `Progress`."""
+    """Progress of a running job when llmb last read its logs: the number of the attempt, and fields of `Progress`."""
 
+    attempt: int = 0
     phase: str = ""
     step: int | None = None
     step_time_s: float | None = None
@@ -29,7 +30,7 @@ class RunProgress:
 
 
 FILE = "progress.json"
-FIELDS = tuple(field.name for field in attrs.fields(RunProgress))
+FIELDS = tuple(field.name for field in attrs.fields(RunProgress) if field.name != "attempt")
 
 
 def write_progress(record: RunRecord, progress: Progress, attempt: int) -> None:
@@ -49,11 +50,12 @@ def remove_progress(record: RunRecord) -> None:
 def read_progress(record: RunRecord, attempt: int) -> tuple[RunProgress | None, float]:
     """Return the last progress of this attempt and its time in seconds since 1970, or None and 0 if it is unknown."""
     table: Any = None
-    with suppress(RecordError, ValueError, RecursionError):
+    time_s = 0.0
+    with suppress(RecordError, ValueError, RecursionError, LookupError, TypeError, OverflowError):
         table = json.loads(read_file(record.directory / FILE) or b"")
+        time_s = float(table["time"])
     if not isinstance(table, Mapping) or table.get("attempt") != attempt:
         return None, 0.0
-    time_s = table.get("time")
     known = {name: table[name] for name in FIELDS if table.get(name) is not None}
     values, _ = decode_fields(known, cast("Any", RunProgress), "", required=False)
-    return RunProgress(**values), float(time_s) if isinstance(time_s, int | float) else 0.0
+    return RunProgress(attempt=attempt, **values), time_s

@@ -127,6 +127,11 @@ class RunLogs:
         self._collect("framework", lambda parser: parser.close())
         self._collect("scheduler", lambda parser: parser.close())
 
+    def find_scheduler_cause(self) -> str:
+        """Return why the scheduler ended this attempt, "" if its logs do not contain that. No more bytes are parsed."""
+        self._collect("scheduler", lambda parser: parser.close())
+        return next((notice.kind for notice in self.scheduler_notices), "")
+
     def superseded_until(self) -> dict[Path, int]:
         """Return the offset in each measured log before which errors have no effect, because steps followed."""
         copies = [self._record.logs / log.copy for log in self.files if self._measured.get(log.phase)]

@@ -100,6 +100,8 @@ def _pending(row: JobRow, attempt: int) -> JobStatus:
     elif "launch" in row.reason.lower():  # "launch failed requeued held": only an operator can release the job
         cause = "launch failure"
     reason = row.reason if row.state == "PENDING" else row.state.capitalize()
+    if reason == "BeginTime" and attempt:
+        reason = "requeued (BeginTime)"
     return JobStatus(
         state="pending",
         job_id=row.job_id,

@@ -33,7 +33,8 @@ def describe_last_progress(result: llmb.RunResult) -> str:
         return ""
     progress, steps = result.progress, result.steps_requested
     limit = f"time limit at about step {progress.limit_step}" if progress.limit_step is not None else ""
-    text = ", ".join(filter(None, (progress.phase, *describe_speed(progress, steps), limit)))
+    attempt = f"attempt {progress.attempt}" if progress.attempt else ""
+    text = ", ".join(filter(None, (attempt, progress.phase, *describe_speed(progress, steps), limit)))
     age = describe_age(result)
     return f"{text} ({age})" if text and age else text
 
