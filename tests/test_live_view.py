@@ -29,6 +29,17 @@ def test_after_ctrl_c_the_table_stays_and_the_attach_command_is_the_last_text(to
     assert "3 runs: 1 running, 2 queued" in screen.text
 
 
+def test_a_queued_run_shows_why_it_waits(toy: Any) -> None:
+    spec = toy.spec(framework={"gate": str(toy.gate), "gate_step": 5})
+    assert toy.llmb("run", spec, "--detach").returncode == 0
+    toy.wait_for_state("queued")
+    screen = Screen.of_llmb("run", spec, env=toy.env)
+    screen.wait_for("queued      waits for other jobs")
+    toy.gate.touch()
+    assert screen.end() == 0
+    assert "waits" not in screen.text
+
+
 def test_a_ctrl_c_during_preparations_does_not_hide_the_attach_command(toy: Any) -> None:
     spec = toy.spec(framework={"task": "data", "task_gate": str(toy.gate)})
     screen = Screen.of_llmb("run", spec, env=toy.env)

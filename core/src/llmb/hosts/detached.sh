@@ -14,7 +14,7 @@ submit() {
     if [ ! -e ended ] && any_alive .; then exit 0; fi
     if [ -e started ]; then
       [ "$4" = again ] || { forget_secrets . && exit 0; }
-      rm -f started begun time_limit ended failed cancelled timed_out no_grace
+      rm -f started queued begun time_limit ended failed cancelled timed_out no_grace
     fi
     LLMB_DETACHED=$1 LLMB_RUN_DIR=$1 setsid bash supervise.sh "$1" "$2" "$3" >out.log 2>&1 </dev/null &
   )
@@ -33,7 +33,7 @@ last_output() {
 }
 
 # poll ID DIRECTORY: print id, state, process id, exit code, cause, reason and the seconds until the time limit, separated
-# by tabs. The reason of a job that has not ended is its last output.
+# by tabs. The reason of a job that has not ended is why it waits, or its last output.
 poll() {
   local pid='' state=absent limit='' now left='' ended='' output=''
   # a submission holds its lock until the supervisor has written `started`
@@ -48,6 +48,7 @@ poll() {
     fi
     if [ "$state" = ended ]; then :; elif [ -e "$2/cancelled" ]; then
       output='being cancelled'
+    elif [ "$state" = pending ] && { IFS= read -r output <"$2/queued"; } 2>/dev/null; then :
     elif [ -s "$2/out.log" ]; then
       output=$(last_output "$2/out.log")
     fi

@@ -2,9 +2,10 @@
 # caller starts this script in a session of its own, holds the submission lock on descriptor 9, and sets LLMB_RUN_DIR
 # and LLMB_DETACHED, which all processes of the job inherit. A job may give its ranks another LLMB_RUN_DIR;
 # LLMB_DETACHED stays. Files of the directory:
-#   time_limit  when the time limit ends the job, in seconds since 1970
 #   started   process id of this supervisor, its start time, boot id
+#   queued    why job.sh waits before it creates `begun`; written by job.sh, if at all
 #   begun     created by job.sh when its turn has come; the time limit counts from here
+#   time_limit  when the time limit ends the job, in seconds since 1970
 #   ended     exit code, cause, reason; exists only if no process of the job is alive
 #   alive     locked while any process of the job is alive
 #   arriving  locked until job.sh closes descriptor 7, at the latest until it ends; the next job waits for this lock

@@ -276,10 +276,13 @@ is_held() {
   return 1
 }
 
-# acquire COUNT FILE...: wait until this job holds the locks of COUNT of the files.
+# explain_wait REASON: write why this job waits, which a poll reports.
+explain_wait() { [ -e queued ] && [ "$(<queued)" = "$1" ] || echo "$1" >queued; } 2>/dev/null
+
+# acquire COUNT REASON FILE...: wait until this job holds the locks of COUNT of the files. REASON is why it waits.
 acquire() {
-  local wanted=$1 file flock_options=(-n)
-  shift
+  local wanted=$1 reason=$2 file flock_options=(-n)
+  shift 2
   (($# > wanted)) || flock_options=(-w 3) # with no choice between files, let flock wait
   until
     for file; do
@@ -287,6 +290,7 @@ acquire() {
     done
     ((wanted == 0))
   do
+    explain_wait "$reason"
     end_orphans "$@"
     sleep 0.2
   done
@@ -336,20 +340,24 @@ await_predecessor() {
 
 # await_turn: wait for all jobs with a lower number, however many GPUs they need.
 await_turn() {
-  local other
+  local other before
   for ((other = turn - 1; other > 0; other--)); do
-    [ ! -e "$lock.turn-$other" ] || { flock -s "$lock.turn-$other" true && rm -f "$lock.turn-$other"; } || exit 1
+    before=$lock.turn-$other
+    [ -e "$before" ] || continue
+    flock -n -s "$before" true || explain_wait "$other_jobs"
+    flock -s "$before" true && rm -f "$before" || exit 1
   done
 }
 
+other_jobs='waits for other jobs'
 slots=("$lock")
 for ((slot = 1; slot < max_parallel; slot++)); do slots+=("$lock.$slot"); done
 mkdir -p "$(dirname "$lock")"
 enter_queue
 await_turn
-acquire 1 "${slots[@]}"
-acquire "$gpus_wanted" "${machine_gpus[@]/#/$lock.gpu-}"
-rm -f "$lock.turn-$turn"
+acquire 1 "$other_jobs" "${slots[@]}"
+acquire "$gpus_wanted" 'waits for free GPUs' "${machine_gpus[@]/#/$lock.gpu-}"
+rm -f "$lock.turn-$turn" queued
 exec {turn_lock}>&-
 
 gpus=''

@@ -28,8 +28,8 @@ RESERVED_FILES = frozenset(
     {
         *(SCRIPT, "job.sh", ".secrets", "provenance", "attempts", "failed"),
         # of detached jobs
-        *("supervise.sh", "detached.sh", "submit", "started", "begun", "time_limit", "ended", "alive"),
-        *("no_grace", "room", "cancelled", "timed_out"),
+        *("supervise.sh", "detached.sh", "submit", "started", "queued", "begun", "time_limit"),
+        *("ended", "alive", "no_grace", "room", "cancelled", "timed_out"),
     }
 )
 """Files that llmb itself writes into the directory of a run, besides logs; `Script.reserved_files` has the others."""
