@@ -3,12 +3,21 @@
 import time
 from collections.abc import Iterable, Iterator, Mapping
 
+from attrs import evolve
+
+from llmb.analysis.mean_step_time import estimate_time_left_s
 from llmb.drive.driven_run import DrivenRun
 from llmb.records.last_progress import write_progress
 from llmb.state_machine.events import Ended, Event, Note, Progress
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.states import State, Unit, UnitStates
 from llmb.values.job_status import JobStatus
+
+PAUSE_S = 300.0
+"""Time without a new step after which the progress mentions it. It is also the unit of that time."""
+
+PAUSE_FACTOR = 5
+"""Least ratio of that time to the usual time between two printed steps."""
 
 
 class ProgressReporter:
@@ -21,6 +30,7 @@ class ProgressReporter:
         self._advice: dict[str, bool] = {}  # what to do about jobs that wait, and whether it was reported
         self._shown: dict[str, tuple[str, str]] = {}  # state and detail of each run's last progress
         self._limits_s: dict[str, float] = {}  # when the time limits of running jobs end them, by the monotonic clock
+        self._steps: dict[str, tuple[int, float]] = {}  # number of steps, and when it last changed
         self._warned: set[str] = set()  # runs whose time limit is too short
 
     def note_reasons(self, polled: Iterable[UnitObservation]) -> None:
@@ -56,7 +66,8 @@ class ProgressReporter:
             state, detail = states[run_id].run_state, held_back.get(run_id) or self._detail(run_id, states[run_id])
             if self._shown.get(run_id) != (state, detail):
                 self._shown[run_id] = state, detail
-                yield (progress := run.logs.progress(state, detail, self._time_left_s(run_id)))
+                progress = run.logs.progress(state, detail, self._time_left_s(run_id))
+                yield _without_time_left(progress) if states[run_id].stage == "ending" else progress
                 yield from self._warn_of_limit(progress)
 
     def _time_left_s(self, run_id: str) -> float | None:
@@ -78,7 +89,7 @@ class ProgressReporter:
         for unit, state in units:
             if unit.kind == "run" and state.submitted:
                 self._shown.pop(unit.id, None)
-                yield self._runs[unit.id].logs.progress(state.run_state, "copying logs")
+                yield _without_time_left(self._runs[unit.id].logs.progress(state.run_state, "copying logs"))
 
     def _detail(self, run_id: str, state: State) -> str:
         if state.stage == "preparing" and state.task in self._tasks:
@@ -86,7 +97,28 @@ class ProgressReporter:
         if state.stage in ("ending", "ended"):
             return ""
         attempt = f"attempt {state.attempt}" if state.attempt else ""
-        return ": ".join(filter(None, (attempt, self._reasons.get(run_id))))
+        pause = self._describe_pause(run_id) if state.stage == "running" else ""
+        return ": ".join(filter(None, (attempt, self._reasons.get(run_id), pause)))
+
+    def _describe_pause(self, run_id: str) -> str:
+        """Return for how long a run that trains has printed no step, if that is unusual."""
+        series, now_s = self._runs[run_id].logs.series, time.monotonic()
+        count, since_s = self._steps.get(run_id, (-1, now_s))
+        if series.count != count:
+            self._steps[run_id] = series.count, now_s
+            return ""
+        paused_s, is_training = now_s - since_s, 0 < count < self._runs[run_id].plan.run.steps
+        if not is_training or paused_s < PAUSE_S:
+            return ""
+        printing_s = estimate_time_left_s(series.steps, series.rhythm) or 0.0
+        if paused_s < PAUSE_FACTOR * printing_s:
+            return ""
+        return f"no new step for {int(paused_s // PAUSE_S * PAUSE_S / 60)} min"
+
+
+def _without_time_left(progress: Progress) -> Progress:
+    """Return the progress of a job that is over."""
+    return evolve(progress, left_s=None, limit_step=None)
 
 
 WRITE_INTERVAL_S = 2.0
@@ -99,12 +131,16 @@ class ProgressFiles:
     def __init__(self, runs: Mapping[str, DrivenRun]) -> None:
         self._runs = runs
         self._written_s: dict[str, float] = {}
+        self._last: dict[str, Progress] = {}
         self._unwritten: dict[str, Progress] = {}
 
     def keep(self, event: Event) -> None:
-        """Keep the progress of a running job until it is written."""
+        """Keep the progress of a running job until it is written, with the time of its last step."""
         if isinstance(event, Progress) and event.state == "running":
-            self._unwritten[event.run_id] = event
+            before = self._last.get(event.run_id)
+            if before and (before.phase, before.step) == (event.phase, event.step):
+                event = evolve(event, time=before.time)
+            self._last[event.run_id] = self._unwritten[event.run_id] = event
         elif isinstance(event, Progress | Ended):
             self._unwritten.pop(event.run_id, None)
 

@@ -56,7 +56,7 @@ class RunResult:
     measuring window. ``interval`` is the step time ratio minus and plus its margin, if the verdict is based on the step
     time. ``goodput`` is the share of ``wall_time`` that was spent in productive steps. ``rank_times`` is None if the
     logs do not contain the step times of several ranks. ``imported`` is True if the run was recorded from existing
-    logs. ``updated`` is the time of the last event or progress that llmb recorded. ``progress`` is what llmb knew of a
+    logs. ``updated`` is the time of the last event or step that llmb saw. ``progress`` is what llmb knew of a
     running job at that time.
     """
 

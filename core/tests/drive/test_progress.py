@@ -1,0 +1,82 @@
+"""Progress of runs that train: pauses between steps, and the time of the last step."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from llmb.drive import progress as module
+from llmb.drive.progress import ProgressFiles, ProgressReporter
+from llmb.state_machine.events import Progress
+from llmb.state_machine.states import State
+from llmb.values.steps import Step
+
+
+class Training:
+    """A run of 100 steps, of which every ``rhythm``-th is printed, and a clock."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, step_time_s: float, rhythm: int) -> None:
+        self.now_s = 1000.0
+        clock = SimpleNamespace(monotonic=lambda: self.now_s, time=lambda: self.now_s)
+        monkeypatch.setattr(module, "time", clock)
+        self.series = SimpleNamespace(
+            count=0, rhythm=rhythm, steps=[Step(step=n, time_s=step_time_s) for n in range(9)]
+        )
+        logs = SimpleNamespace(series=self.series, progress=self._progress)
+        run: Any = SimpleNamespace(logs=logs, plan=SimpleNamespace(run=SimpleNamespace(steps=100)))
+        self._reporter = ProgressReporter({"a": run}, {})
+
+    def _progress(self, state: Any, detail: str, _time_left_s: float | None) -> Progress:
+        return Progress(run_id="a", state=state, detail=detail, step=self.series.count, left_s=60.0)
+
+    def details(self, after_s: float, *, count: int = 9, stage: Any = "running") -> list[str]:
+        """Return what is reported when so much time has passed."""
+        self.now_s += after_s
+        self.series.count = count
+        found = self._reporter.report({"a": State(stage=stage, submitted=True)}, {})
+        return [event.detail for event in found if isinstance(event, Progress)]
+
+
+@pytest.mark.parametrize(
+    ("step_time_s", "rhythm", "first_s"), [(0.5, 1, 300), (100.0, 1, 500), (7.0, 10, 350), (3.0, 10, 300)]
+)
+def test_a_pause_is_mentioned_if_it_is_unusual(
+    step_time_s: float, rhythm: int, first_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Training(monkeypatch, step_time_s, rhythm)
+    assert training.details(0.0) == [""]
+    assert training.details(first_s - 1) == []
+    assert training.details(1) == ["no new step for 5 min"]
+    assert training.details(600 - first_s) == ["no new step for 10 min"]
+    assert training.details(299) == []
+    assert training.details(1, count=10) == [""]
+
+
+@pytest.mark.parametrize("count", [0, 100])
+def test_start_up_and_exit_are_no_pauses(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    training = Training(monkeypatch, 0.5, 1)
+    assert training.details(0.0, count=count) == [""]
+    assert training.details(3000.0, count=count) == []
+
+
+def test_a_job_that_is_over_has_no_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = Training(monkeypatch, 0.5, 1)
+    for stage, left_s in (("running", 60.0), ("ending", None)):
+        state: Any = State(stage=stage, submitted=True)
+        training._reporter.note_logs("a")
+        [event] = training._reporter.report({"a": state}, {})
+        assert isinstance(event, Progress)
+        assert event.left_s == left_s
+
+
+def test_the_time_of_a_recorded_progress_is_that_of_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Progress] = []
+    monkeypatch.setattr(module, "write_progress", lambda _record, event, _attempt: written.append(event))
+    run: Any = SimpleNamespace(record=SimpleNamespace(locked=True), logs=SimpleNamespace(attempt=0))
+    files = ProgressFiles({"a": run})
+    for time_s, step, detail in ((1.0, 5, ""), (300.0, 5, "no new step for 5 min"), (310.0, 6, "")):
+        files.keep(Progress(run_id="a", state="running", step=step, detail=detail, time=time_s))
+        files.write(now=True)
+    assert [(event.step, event.time) for event in written] == [(5, 1.0), (5, 1.0), (6, 310.0)]
