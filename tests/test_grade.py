@@ -76,6 +76,22 @@ def test_a_log_is_judged_with_a_margin(
     assert (document["steady_state"]["first"], document["status"]) == (1, "complete")
 
 
+def test_a_step_time_that_the_gpus_cannot_reach_never_passes(grade: Llmb, log: Callable[..., Path]) -> None:
+    answer = grade(log(PUBLISHED_S * 0.4), "--json")
+    document = answer.json
+    assert document["metrics"]["mfu"] > 1
+    assert (answer.status, document["verdict"], document["interval"]) == (0, "undecided", None)
+    assert document["reason"].startswith("MFU above 100 % is impossible (131.")
+    assert grade(log(PUBLISHED_S * 0.4)).out.count("MFU above 100 %") == 1
+
+
+def test_a_repeat_that_the_gpus_cannot_reach_is_left_out(grade: Llmb, log: Callable[..., Path]) -> None:
+    document = grade(log(PUBLISHED_S, "a"), log(0.1, "b"), "--repeats", "--json").json
+    assert (document["verdict"], [each["left_out"] for each in document["repeats"]]) == ("pass", [False, True])
+    assert "repeat 2 is left out: MFU above 100 % is impossible" in document["reason"]
+    assert document["metrics"]["step_time_s"] == pytest.approx(PUBLISHED_S, abs=1e-4)
+
+
 def test_the_grade_names_the_published_configuration(llmb: Llmb, log: Callable[..., Path]) -> None:
     point = ("--gpu-type", "gb200", "--dtype", "fp8", "--gpus", "128")
     arguments = ("grade", log(5.0), "--recipe", "megatron_bridge/llama3.1-405b@25.12", *point, "--json")

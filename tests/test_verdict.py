@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -117,3 +118,21 @@ def test_an_impossible_mfu_has_a_warning_in_the_result(toy: Any) -> None:
     run = toy.run(model={"layers": 800_000})
     assert run["metrics"]["mfu"] > 1
     assert any(note.startswith("warning: MFU above 100 % is impossible: check the GPU type") for note in run["notes"])
+
+
+def test_a_run_that_its_gpus_cannot_reach_is_undecided(
+    toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = tmp_path / "llmb"
+    pack.mkdir()
+    slow = '[h100]\ngpus_per_node = 8\npeak_flops = { bf16 = 1e6, fp8 = 1e6 }\nsource = "nobody"\n'
+    (pack / "accelerators.toml").write_text(slow)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    status, run = judged(toy, "--check")
+    assert run["metrics"]["mfu"] > 1
+    assert (status, run["state"], run["verdict"], run["notes"]) == (0, "completed", "undecided", [])
+    assert run["reason"].startswith("MFU above 100 % is impossible (")
+    shown = toy.llmb("show", run["run_id"]).stdout
+    assert shown.count("MFU above 100 %") == 1
+    [listed] = [line for line in toy.llmb("runs").stdout.splitlines() if line.startswith("note: ")]
+    assert "MFU above 100 % is impossible" in listed

@@ -6,11 +6,12 @@ from typing import Any
 import attrs
 
 from llmb.analysis.mean_step_time import Summary, is_measured, summarise
-from llmb.analysis.metrics import high_mfu_note, measure_run
+from llmb.analysis.metrics import Metrics, high_mfu_note, measure_run
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_missing_times
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.verdict import (
+    IMPOSSIBLE_MFU,
     Candidate,
     Judgement,
     Repeat,
@@ -60,12 +61,13 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
     metrics = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, peak) if steps else None
     window = summary.measured(metrics.step_time_s if metrics else None)
     steady = find_steady_state(steps)
-    objection = _find_objection(run, logs, summary, steady, completed=completed)
+    objection = _find_objection(run, logs, summary, steady, metrics, completed=completed)
     repeat = Repeat(window=window, steady_state=steady) if window else None
     judgement = _judge(run, Candidate(repeat=repeat, objection=objection), summary)
     proxy = proxy_note(run.architecture, run.published_architecture)
     failure = None if completed else _find_failure(plan, logs, ending, past, registry)
-    own_notes = (proxy, ending.reason if completed else "", high_mfu_note(run, metrics))
+    high_mfu = "" if judgement.reason.startswith(IMPOSSIBLE_MFU) else high_mfu_note(run, metrics)
+    own_notes = (proxy, ending.reason if completed else "", high_mfu)
     result = attrs.evolve(
         read_result(record),
         state=ending.state,
@@ -134,7 +136,13 @@ def _only_exit_left(plan: RunPlan, steps: Sequence[Step]) -> bool:
 
 
 def _find_objection(
-    run: Run[Any], logs: RunLogs, summary: Summary, steady: SteadyState | None, *, completed: bool
+    run: Run[Any],
+    logs: RunLogs,
+    summary: Summary,
+    steady: SteadyState | None,
+    metrics: Metrics | None,
+    *,
+    completed: bool,
 ) -> Judgement | None:
     """Return the reason that prevents a verdict on the step time of a run, or None."""
     steps, published_s = logs.series.steps, run.baseline.step_time_s if run.baseline else None
@@ -150,6 +158,7 @@ def _find_objection(
         completed=completed,
         loss_nan=logs.series.nan,
         missing_window=f"the measuring window is not complete: {missing}" if missing else "",
+        mfu=metrics.mfu_computed if metrics and run.accelerator.peak_flops else None,
     )
 
 

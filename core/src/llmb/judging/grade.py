@@ -184,10 +184,12 @@ class Grader:
             window=window,
             step_time_s=step_time_s,
             tflops_per_gpu=summary.tflops_per_gpu,
-            objection=self._find_objection(log, has_window=window is not None),
+            objection=self._find_objection(log, window, metrics),
         )
 
-    def _find_objection(self, log: ParsedLog, *, has_window: bool) -> Judgement | None:
+    def _find_objection(
+        self, log: ParsedLog, window: MeasuredWindow | None, metrics: Metrics | None
+    ) -> Judgement | None:
         if log.no_step:
             reason = f"the run failed before its first step: {log.failure.cause}" if log.failure else log.no_step
             reason = f"the log {reason}" if reason.startswith("is ") else reason
@@ -197,7 +199,7 @@ class Grader:
             reason = f"written by {log.framework}; the recipe is for {self.recipe.framework}"
             return Judgement(verdict=None, reason=reason)
         missing = ""
-        if not has_window:
+        if window is None:
             missing = describe_missing_window(log.summary, log.steps, log.steady_state, self._published_s)
         return find_objection(
             published=self._published_s is not None,
@@ -205,6 +207,7 @@ class Grader:
             cause=log.failure.cause if log.failure else log.reason or "",
             loss_nan=log.status == "nan",
             missing_window=missing,
+            mfu=metrics.mfu_computed if metrics else None,
         )
 
     def _metrics(self, runs: Sequence[GradedRun]) -> Metrics:

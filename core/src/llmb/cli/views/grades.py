@@ -21,7 +21,7 @@ def print_grade(grade: llmb.Grade, *, own_window: bool) -> None:
         *slow_rank_rows(grade.rank_times),
         *failure_rows(grade.failure),
         ("recorded as", ", ".join(grade.runs)),
-        *(("note", note) for note in (*grade.notes, *metric_notes(grade.metrics))),
+        *(("note", note) for note in (*grade.notes, *metric_notes(grade.metrics, [grade.reason]))),
     ]
     print_named_values((f"  {name}", value) for name, value in rows)
 

@@ -71,7 +71,7 @@ def _metric_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
     if result.state == "completed" and result.window:
         window = window_row(result.window, "the window of this run")
         rates = (rates_row(result.metrics), tflops_row(result.metrics))
-        notes = [("note", note) for note in metric_notes(result.metrics, result.notes)]
+        notes = [("note", note) for note in metric_notes(result.metrics, [*result.notes, result.reason])]
         return [published_row(result.metrics), window, steady, *rates, *notes]
     rows = metric_rows(result.metrics, result.notes)
     if result.metrics is None or result.window_complete is not False:
