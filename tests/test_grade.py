@@ -92,6 +92,18 @@ def test_a_repeat_that_the_gpus_cannot_reach_is_left_out(grade: Llmb, log: Calla
     assert document["metrics"]["step_time_s"] == pytest.approx(PUBLISHED_S, abs=1e-4)
 
 
+def test_logs_of_two_runs_are_not_judged_as_ranks_of_one(grade: Llmb, log: Callable[..., Path]) -> None:
+    fast, slow = log(PUBLISHED_S, "fast"), log(PUBLISHED_S * 1.5, "slow")
+    for logs in ((fast, slow), (slow, fast)):
+        document = grade(*logs, "--json").json
+        assert (document["verdict"], document["interval"]) == ("undecided", None)
+        assert document["reason"] == (
+            f"the logs are not of one run: a step takes 6.999 s in {fast} and 10.5 s in {slow}; "
+            "if each log is a run, add --repeats"
+        )
+    assert grade(fast, log(PUBLISHED_S * 1.02, "rank"), "--json").json["verdict"] == "pass"
+
+
 def test_the_grade_names_the_published_configuration(llmb: Llmb, log: Callable[..., Path]) -> None:
     point = ("--gpu-type", "gb200", "--dtype", "fp8", "--gpus", "128")
     arguments = ("grade", log(5.0), "--recipe", "megatron_bridge/llama3.1-405b@25.12", *point, "--json")

@@ -31,12 +31,8 @@ from llmb.values.steps import Step
         ),
         ({"completed": False, "loss_nan": True}, "undecided", "the run did not complete"),
         ({"loss_nan": True, "missing_window": "no"}, "undecided", "the loss was NaN, so the run trained nothing"),
-        ({"missing_window": "the window is missing", "mfu": 2.0}, "undecided", "the window is missing"),
-        (
-            {"mfu": 31.14},
-            "undecided",
-            "MFU above 100 % is impossible (3,114.0 %): check the GPU type, the dtype, the step times and the recipe",
-        ),
+        ({"missing_window": "the window is missing", "doubt": "no"}, "undecided", "the window is missing"),
+        ({"doubt": "the logs are not of one run"}, "undecided", "the logs are not of one run"),
     ],
 )
 def test_the_first_objection_prevents_a_verdict(facts: dict[str, Any], verdict: str | None, reason: str) -> None:
@@ -45,7 +41,7 @@ def test_the_first_objection_prevents_a_verdict(facts: dict[str, Any], verdict: 
 
 
 def test_a_complete_run_with_a_baseline_has_no_objection() -> None:
-    assert find_objection(published=True, mfu=1.0) is None
+    assert find_objection(published=True) is None
 
 
 def measured(step_time_s: float) -> Candidate:

@@ -19,6 +19,10 @@ _TRAINING_TOKENS = 1e12
 _SECONDS_PER_DAY = 86400
 
 
+IMPOSSIBLE_MFU = "MFU above 100 % is impossible"
+"""The beginning of the reason why a step time is not judged."""
+
+
 @attrs.frozen(kw_only=True)
 class Comparison:
     """Published metrics (seconds, tokens/s, a fraction, days), and ``step_time_ratio``: measured / published."""
@@ -146,14 +150,22 @@ def measure_run(run: Run[Any], step_time_s: float | None, tflops_per_gpu: float 
     )
 
 
+def doubt_step_time(metrics: Metrics | None) -> str:
+    """Return why the GPUs cannot reach a step time, or "". The peak must be the one of a data sheet."""
+    if metrics is None or metrics.mfu_computed is None or metrics.mfu_computed <= 1:
+        return ""
+    percent = f"{100 * metrics.mfu_computed:,.1f} %"
+    return f"{IMPOSSIBLE_MFU} ({percent}): check the GPU type, the dtype, the step times and the recipe"
+
+
 def high_mfu_note(run: Run[Any], metrics: Metrics | None) -> str:
     """Return the warning of an impossible MFU, or "". A GPU type without a peak in the table is a measured CPU."""
     if metrics is None or metrics.mfu is None or metrics.mfu <= 1:
         return ""
     if run.accelerator.peak_flops:
-        return "warning: MFU above 100 % is impossible: check the GPU type, the dtype and the FLOP formula"
+        return f"warning: {IMPOSSIBLE_MFU}: check the GPU type, the dtype and the FLOP formula"
     return (
-        "warning: MFU above 100 % is impossible: the machine was busy while the peak of its CPU was measured; "
+        f"warning: {IMPOSSIBLE_MFU}: the machine was busy while the peak of its CPU was measured; "
         "run again on an idle machine"
     )
 

@@ -27,6 +27,9 @@ LEAST_EXCESS: Final = 0.01
 ERROR_RATE: Final = 0.002
 """The probability of a false alarm for normally distributed excesses of which the spread is known."""
 
+SAME_RUN: Final = 0.1
+"""The largest relative difference of the median step times of two ranks of one run: each step waits for all ranks."""
+
 FEW_RANKS: Final = 8
 """Factor of the uncertainty of the spread for few ranks."""
 
@@ -111,6 +114,19 @@ def explain_missing_times(comparison: RankComparison | None, gpus: int, verdict:
     if comparison or gpus < LEAST_RANKS or verdict == "pass" or not setting:
         return ""
     return f"slow ranks are unknown, because not all ranks print their step times; set {setting}"
+
+
+def describe_disagreement(logs: Mapping[str, Mapping[int, float]]) -> str:
+    """Return why logs, given by their step times (s), are not those of one run's ranks, or "" if they may be."""
+    steps = sorted(set.intersection(*(set(times_s) for times_s in logs.values()))) if len(logs) > 1 else []
+    steps = steps[len(steps) // 10 :]
+    if len(steps) < LEAST_STEPS:
+        return ""
+    medians = {name: statistics.median(times_s[step] for step in steps) for name, times_s in logs.items()}
+    (fast, fast_s), (slow, slow_s) = (find(medians.items(), key=lambda each: each[1]) for find in (min, max))
+    if slow_s <= fast_s * (1 + SAME_RUN):
+        return ""
+    return f"the logs are not of one run: a step takes {fast_s:.4g} s in {fast} and {slow_s:.4g} s in {slow}"
 
 
 def find_slow(excesses: Mapping[K, float]) -> dict[K, float]:

@@ -26,9 +26,6 @@ ROUNDING = 1e-9
 UNKNOWN_NOISE = 0.01
 """Relative noise of a step that is assumed if the log has too few steps to measure it."""
 
-IMPOSSIBLE_MFU = "MFU above 100 % is impossible"
-"""The beginning of the objection to a step time in which the GPUs cannot do the FLOPs of a step."""
-
 TOO_CLOSE = f"too close to the limit for {MOST_REPEATS} more repeats to settle it"
 
 
@@ -186,13 +183,13 @@ def find_objection(
     cause: str = "",
     loss_nan: bool = False,
     missing_window: str = "",
-    mfu: float | None = None,
+    doubt: str = "",
 ) -> Judgement | None:
     """Return the first reason that prevents a verdict on a run's step time, or None.
 
     The verdict is None if no baseline applies, and undecided if one does but the run does not count.
     ``differences`` are the keys in which the run differs from the published configuration. ``cause`` is why the run did
-    not complete, if that is known. ``mfu`` is computed from the step time, None if the peak is unknown or measured.
+    not complete, if that is known. ``doubt`` is why the step time is wrong.
     """
     if profiled or not published:
         reason = "profiled runs are not judged" if profiled else "no baseline is published for this run"
@@ -205,8 +202,7 @@ def find_objection(
         reason = f"the run did not complete{f': {cause}' if cause else ''}"
     elif loss_nan:
         reason = "the loss was NaN, so the run trained nothing"
-    elif not reason and mfu is not None and mfu > 1:
-        reason = f"{IMPOSSIBLE_MFU} ({100 * mfu:,.1f} %): check the GPU type, the dtype, the step times and the recipe"
+    reason = reason or doubt
     return Judgement(verdict="undecided", reason=reason) if reason else None
 
 

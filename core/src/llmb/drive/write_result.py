@@ -6,12 +6,11 @@ from typing import Any
 import attrs
 
 from llmb.analysis.mean_step_time import Summary, is_measured, summarise
-from llmb.analysis.metrics import Metrics, high_mfu_note, measure_run
+from llmb.analysis.metrics import IMPOSSIBLE_MFU, Metrics, doubt_step_time, high_mfu_note, measure_run
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_missing_times
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.verdict import (
-    IMPOSSIBLE_MFU,
     Candidate,
     Judgement,
     Repeat,
@@ -158,7 +157,7 @@ def _find_objection(
         completed=completed,
         loss_nan=logs.series.nan,
         missing_window=f"the measuring window is not complete: {missing}" if missing else "",
-        mfu=metrics.mfu_computed if metrics and run.accelerator.peak_flops else None,
+        doubt=doubt_step_time(metrics) if run.accelerator.peak_flops else "",
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from llmb.analysis.mean_step_time import MeasuredWindow, mean_of_known, summarise
-from llmb.analysis.metrics import Metrics
+from llmb.analysis.metrics import Metrics, doubt_step_time
 from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import Judgement, describe_missing_window, find_objection, judge_set
@@ -27,6 +27,9 @@ from llmb.values.failure import Failure
 from llmb.values.job_status import Verdict
 from llmb.values.model import proxy_note
 from llmb.values.recipe import Point, Recipe, Window
+
+ARE_REPEATS = "if each log is a run, add --repeats"
+"""Advice on logs that are graded as those of the ranks of one run."""
 
 SEVERITY: tuple[LogStatus, ...] = ("no_data", "nan", "incomplete", "complete")
 """The status of several logs is the first of these that one of them has."""
@@ -207,7 +210,7 @@ class Grader:
             cause=log.failure.cause if log.failure else log.reason or "",
             loss_nan=log.status == "nan",
             missing_window=missing,
-            mfu=metrics.mfu_computed if metrics else None,
+            doubt=f"{log.disagreement}; {ARE_REPEATS}" if log.disagreement else doubt_step_time(metrics),
         )
 
     def _metrics(self, runs: Sequence[GradedRun]) -> Metrics:
@@ -237,7 +240,7 @@ def _notes(log: ParsedLog) -> list[str]:
     if log.summary.mean_of > 1:
         notes.append(f"the framework prints means of {log.summary.mean_of} steps")
     if len(log.paths) > 1 and log.rank_times is None:
-        notes.append("slow ranks are unknown: the logs do not have 8 step times of 4 ranks in common")
+        notes.append(f"slow ranks are unknown: the logs do not have 8 step times of 4 ranks in common; {ARE_REPEATS}")
     if log.status == "incomplete" and not log.failure:
         notes.append(f"the log is incomplete: {log.reason or f'it ends with step {log.steps[-1].step}'}")
     return notes

@@ -43,6 +43,13 @@ class RankSteps:
             for rank, time_s in item.rank_times.items():
                 self._printed_for_all.setdefault((source, rank), deque(maxlen=MOST_STEPS)).append((item.step, time_s))
 
+    def by_log(self) -> dict[str, dict[int, float]]:
+        """Return the step times in each log."""
+        logs: dict[str, dict[int, float]] = {}
+        for (source, _rank), times in self._times.items():
+            logs.setdefault(source, {}).update(times)
+        return logs
+
     def by_process(self, logs: Iterable[str], hosts: Mapping[int, str] = NO_HOSTS) -> list[RankTimes]:
         """Return the times of each process. ``hosts`` are those of ranks whose logs do not name them.
 

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from llmb.analysis.mean_step_time import Summary, outlier_median_s, summarise
-from llmb.analysis.slow_ranks import RankComparison, compare_ranks
+from llmb.analysis.slow_ranks import RankComparison, compare_ranks, describe_disagreement
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.valid_range import stated
 from llmb.hookspecs import FrameworkHooks
@@ -43,7 +43,8 @@ class ParsedLog:
 
     It is the last one of the ``runs_in_log`` runs, unless the caller selected another. ``steps_asked`` is the number of
     steps in a complete run, or None if the log announces it. ``rank_times`` is None if the logs do not contain the step
-    times of several ranks. ``no_step`` is the reason why there is no step, or None if there is one.
+    times of several ranks. ``no_step`` is the reason why there is no step, or None if there is one. ``disagreement`` is
+    the reason why the logs cannot be those of one run, or "".
     """
 
     paths: tuple[Path, ...]
@@ -57,6 +58,7 @@ class ParsedLog:
     no_step: str | None = None
     runs_in_log: int
     rank_times: RankComparison | None = None
+    disagreement: str = ""
 
     @property
     def run(self) -> int:
@@ -195,6 +197,7 @@ class LogReader:
                 no_step=None if series.steps else _explain(framework, name, plain.values(), broke=failure is not None),
                 runs_in_log=runs,
                 rank_times=compare_ranks(ranks.by_process(map(str, paths))),
+                disagreement=describe_disagreement(ranks.by_log()),
             )
 
 
