@@ -95,6 +95,15 @@ def change_step_time(files: Files) -> Files:
     return with_new_manifest(files | {name: json.dumps(result).encode()})
 
 
+def change_peak(files: Files) -> Files:
+    """Halve the peak, so that the MFU is twice as high."""
+    name = next(each for each in files if each.endswith("result.json"))
+    result = json.loads(files[name])
+    for key, factor in (("peak_flops", 0.5), ("mfu", 2), ("mfu_computed", 2)):
+        result["metrics"][key] *= factor
+    return with_new_manifest(files | {name: json.dumps(result).encode()})
+
+
 def change_steps(files: Files) -> Files:
     name = next(each for each in files if each.endswith("steps.csv"))
     return with_new_manifest(files | {name: files[name].rsplit(b"\n", 2)[0] + b"\n"})
@@ -107,6 +116,7 @@ def change_log(files: Files) -> Files:
 
 FORGERIES: list[tuple[Callable[[Files], Files], str]] = [
     (change_step_time, "metrics.step_time_s is "),
+    (change_peak, "metrics.mfu is "),
     (change_steps, "steps.csv differs from the logs"),
     (change_log, "was changed: its SHA-256 is not that of the manifest"),
     (lambda files: files | {"more.txt": b""}, "more.txt is not in the manifest"),
@@ -120,6 +130,20 @@ def test_a_mismatch_exits_with_1_and_is_named(llmb: Llmb, run_id: str, tmp_path:
         answer = llmb("bundle", "--verify", pack(tmp_path / "forged.tar.gz", forge(unpack(tmp_path / "b.tar.gz"))))
         assert answer.status == 1, mismatch
         assert mismatch in answer.out
+
+
+def test_a_pass_without_an_interval_is_a_mismatch(llmb: Llmb, toy: Any, tmp_path: Path) -> None:
+    workload = {"recipe": "toy/judged", "dtype": "fp8"}
+    [failed] = library.run(library.load(toy.spec(workload=workload, framework={"journal": "/dev/null"})))
+    assert failed.verdict == "fail"
+    llmb("bundle", failed.run_id, "-o", tmp_path / "b.tar.gz")
+    files = unpack(tmp_path / "b.tar.gz")
+    name = f"runs/{failed.run_id}/result.json"
+    result = json.loads(files[name]) | {"verdict": "pass", "interval": None}
+    forged = with_new_manifest(files | {name: json.dumps(result).encode()})
+    answer = llmb("bundle", "--verify", pack(tmp_path / "forged.tar.gz", forged))
+    assert answer.status == 1
+    assert "verdict is pass, but the logs give fail" in " ".join(answer.out.split())
 
 
 def test_a_verification_fits_a_terminal(

@@ -1,26 +1,16 @@
 """The result of a run whose job is over: its true state, metrics, verdict and cause of failure."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 
-from llmb.analysis.mean_step_time import Summary, is_measured, summarise
-from llmb.analysis.metrics import IMPOSSIBLE_MFU, Metrics, doubt_step_time, high_mfu_note, measure_run
+from llmb.analysis.mean_step_time import is_measured
+from llmb.analysis.metrics import IMPOSSIBLE_MFU, high_mfu_note
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_missing_times
-from llmb.analysis.steady_state import SteadyState, find_steady_state
-from llmb.analysis.verdict import (
-    Candidate,
-    Judgement,
-    Repeat,
-    add_clause,
-    describe_missing_window,
-    find_objection,
-    judge_set,
-)
 from llmb.drive.fill_remedy import fill_remedy
 from llmb.drive.incidents import JobPast, add_incidents
+from llmb.drive.measure_and_judge import measure_and_judge
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.last_messages import log_tail
 from llmb.logs.signature_files import known_remedy
@@ -36,7 +26,6 @@ from llmb.values.causes import CAUSES, Cause
 from llmb.values.failure import UNKNOWN, Failure
 from llmb.values.job_history import Attempt
 from llmb.values.model import proxy_note
-from llmb.values.run import Run
 from llmb.values.steps import Step
 
 UNEXPLAINED: frozenset[Cause] = frozenset({"failed", "completed"})
@@ -53,16 +42,9 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
     ending = _determine_ending(plan, logs, past, registry)
     completed = ending.state == "completed"
     steps = logs.series.steps
-    summary = summarise(steps, run.window)
-    if run.window == "last" and logs.series.count < run.steps:  # the last step in the log is not the run's last step
-        summary = attrs.evolve(summary, complete=False)
     peak = peak_flops(run, plan.target, registry) if steps else None
-    metrics = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, peak) if steps else None
-    window = summary.measured(metrics.step_time_s if metrics else None)
-    steady = find_steady_state(steps)
-    objection = _find_objection(run, logs, summary, steady, metrics, completed=completed)
-    repeat = Repeat(window=window, steady_state=steady) if window else None
-    judgement = _judge(run, Candidate(repeat=repeat, objection=objection), summary)
+    measured = measure_and_judge(run, logs.series, peak, completed=completed)
+    metrics, judgement = measured.metrics, measured.judgement
     proxy = proxy_note(run.architecture, run.published_architecture)
     failure = None if completed else _find_failure(plan, logs, ending, past, registry)
     high_mfu = "" if judgement.reason.startswith(IMPOSSIBLE_MFU) else high_mfu_note(run, metrics)
@@ -77,10 +59,10 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         notes=tuple(filter(None, own_notes)),
         refused=ending.cause == "refused",
         steps_done=logs.series.count,
-        window_complete=summary.complete,
+        window_complete=measured.summary.complete,
         interval=judgement.interval,
-        window=window,
-        steady_state=steady,
+        window=measured.window,
+        steady_state=measured.steady_state,
         progress=None,
     )
     result = add_incidents(result, run, logs, past, record.events(), cause=ending.cause)
@@ -132,41 +114,6 @@ def _only_exit_left(plan: RunPlan, steps: Sequence[Step]) -> bool:
     """Check whether the last step was measured, and the job has no further phase or output to complete."""
     last_phase = plan.job.phases[-1]
     return last_phase.measured and not last_phase.outputs and bool(steps) and is_measured(steps[-1], steps)
-
-
-def _find_objection(
-    run: Run[Any],
-    logs: RunLogs,
-    summary: Summary,
-    steady: SteadyState | None,
-    metrics: Metrics | None,
-    *,
-    completed: bool,
-) -> Judgement | None:
-    """Return the reason that prevents a verdict on the step time of a run, or None."""
-    steps, published_s = logs.series.steps, run.baseline.step_time_s if run.baseline else None
-    if not steps:
-        return Judgement(
-            verdict="undecided" if run.baseline and not run.profile else None, reason="no step was measured"
-        )
-    missing = "" if summary.complete else describe_missing_window(summary, steps, steady, published_s)
-    return find_objection(
-        published=run.baseline is not None,
-        profiled=run.profile is not None,
-        differences=run.differences,
-        completed=completed,
-        loss_nan=logs.series.nan,
-        missing_window=f"the measuring window is not complete: {missing}" if missing else "",
-        doubt=doubt_step_time(metrics) if run.accelerator.peak_flops else "",
-    )
-
-
-def _judge(run: Run[Any], candidate: Candidate, summary: Summary) -> Judgement:
-    published_s = run.baseline.step_time_s if run.baseline else None
-    judgement = judge_set([candidate], published_s, run.tolerance)
-    if summary.mean_of > 1 and judgement.interval:
-        return add_clause(judgement, f"the framework prints means of {summary.mean_of} steps")
-    return judgement
 
 
 def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, past: JobPast, registry: PluginRegistry) -> Failure:

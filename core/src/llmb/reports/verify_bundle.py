@@ -15,15 +15,15 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.mean_step_time import summarise
-from llmb.analysis.metrics import Metrics, measure_run
-from llmb.analysis.steady_state import find_steady_state
-from llmb.analysis.verdict import Judgement, Repeat, judge_repeats
+from llmb.analysis.metrics import Metrics
+from llmb.analysis.verdict import Judgement
+from llmb.drive.measure_and_judge import measure_and_judge
 from llmb.judging.grade import Grader
 from llmb.judging.save_grade import imported_logs
 from llmb.logs.steps_csv import steps_csv
 from llmb.planning import plan_run
 from llmb.plugins.addresses import address_in
+from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord
 from llmb.records.run_logs import RunLogs
@@ -173,18 +173,15 @@ def _recompute(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterat
 def _recompute_run(record: RunRecord, registry: PluginRegistry) -> Iterator[str]:
     """Yield the differences of a run that llmb started."""
     plan = plan_run(import_run(record.directory / "run.toml", registry), registry)
-    run, recorded = plan.run, record.result() or {}
+    run, recorded, completed = plan.run, record.result() or {}, record.state().run_state == "completed"
     logs = RunLogs(plan, record, registry.framework(run.framework), registry.scheduler(plan.target.scheduler))
     logs.start_attempt(record.state().attempt)
     logs.close()
-    steps = logs.series.steps
-    summary, peak_flops = summarise(steps, run.window), (recorded.get("metrics") or {}).get("peak_flops")
-    metrics = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, peak_flops)
-    window, judgement = summary.measured(metrics.step_time_s), None
-    if recorded.get("interval") and window and run.baseline:
-        repeat = Repeat(window=window, steady_state=find_steady_state(steps))
-        judgement = judge_repeats([repeat], run.baseline.step_time_s, run.tolerance)
-    yield from _compare(record, steps, metrics if steps else None, judgement)
+    measured_peak = (recorded.get("metrics") or {}).get("peak_flops")  # of a CPU, by the machine of the run
+    peak = known_peak_flops(run.gpu_type, run.dtype, run.accelerator, run.framework, registry) or measured_peak
+    measured = measure_and_judge(run, logs.series, peak, completed=completed)
+    judged = completed or recorded.get("verdict") in ("pass", "fail")  # a run that did not start has no verdict
+    yield from _compare(record, logs.series.steps, measured.metrics, measured.judgement if judged else None)
 
 
 def _recompute_imports(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterator[tuple[str, str]]:
