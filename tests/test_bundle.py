@@ -74,6 +74,14 @@ def test_a_bundle_has_records_reports_and_a_manifest_and_verifies(llmb: Llmb, ru
     assert library.bundle(run_id) == library.bundle(run_id)
 
 
+def test_the_secrets_of_the_receiver_do_not_matter(
+    llmb: Llmb, run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    llmb("bundle", run_id, "-o", tmp_path / "b.tar.gz")
+    monkeypatch.setenv("HF_TOKEN", run_id)
+    assert llmb("bundle", "--verify", tmp_path / "b.tar.gz").status == 0
+
+
 def test_a_bundle_may_go_to_standard_output(run_id: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert run_llmb_into([str(out), str(tmp_path / "err")], ["bundle", run_id, "-o", "-"], cwd=tmp_path) == 0
@@ -109,6 +117,10 @@ def change_steps(files: Files) -> Files:
     return with_new_manifest(files | {name: files[name].rsplit(b"\n", 2)[0] + b"\n"})
 
 
+def change_report(files: Files) -> Files:
+    return with_new_manifest(files | {"report.csv": files["report.csv"].replace(b"completed", b"forged")})
+
+
 def change_log(files: Files) -> Files:
     name = next(each for each in files if "/logs/" in each)
     return files | {name: files[name] + b"\n"}
@@ -118,6 +130,7 @@ FORGERIES: list[tuple[Callable[[Files], Files], str]] = [
     (change_step_time, "metrics.step_time_s is "),
     (change_peak, "metrics.mfu is "),
     (change_steps, "steps.csv differs from the logs"),
+    (change_report, "report.csv differs from the records"),
     (change_log, "was changed: its SHA-256 is not that of the manifest"),
     (lambda files: files | {"more.txt": b""}, "more.txt is not in the manifest"),
     (lambda files: {name: files[name] for name in files if name != "report.csv"}, "report.csv is missing"),

@@ -29,6 +29,7 @@ from llmb.reports.runs_csv import runs_csv
 from llmb.values.arguments import check_arguments
 from llmb.values.error_text import NAMED_RUNS, first_runs
 from llmb.values.errors import LlmbError, PluginError, RecordError
+from llmb.values.report import Report
 from llmb.version import VERSION
 
 MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
@@ -101,11 +102,27 @@ def _reports(files: Mapping[str, bytes], run_ids: Sequence[str], registry: Plugi
     """Return the reports on the bundled files, which are those without names. HTML needs the package llmb-report."""
     with tempfile.TemporaryDirectory(prefix="llmb-bundle-") as folder:
         write_files(folder, files)
-        report = describe_runs([read_result(RunRecord(Path(folder, "runs", run_id))) for run_id in run_ids])
-        texts = {"report.csv": runs_csv(report.runs), "report.xml": junit_xml(report)}
+        report = _describe_files(folder, run_ids)
+        files = report_tables(folder, run_ids)
         with suppress(PluginError):  # the other files are complete without it
-            texts["report.html"] = registry.report_renderer(".html")(report)
-        return {name: text.replace(folder, ".").encode() for name, text in texts.items()}
+            files["report.html"] = _without(folder, registry.report_renderer(".html")(report))
+        return files
+
+
+def report_tables(folder: str, run_ids: Iterable[str]) -> dict[str, bytes]:
+    """Return the CSV and the JUnit XML of a bundle whose files are below a folder."""
+    report = _describe_files(folder, run_ids)
+    texts = {"report.csv": runs_csv(report.runs), "report.xml": junit_xml(report)}
+    return {name: _without(folder, text) for name, text in texts.items()}
+
+
+def _describe_files(folder: str, run_ids: Iterable[str]) -> Report:
+    results = [read_result(RunRecord(Path(folder, "runs", run_id))) for run_id in run_ids]
+    return describe_runs(results, masked=True)  # so that the environment of the receiver does not matter
+
+
+def _without(folder: str, text: str) -> bytes:
+    return text.replace(folder, ".").encode()
 
 
 def write_files(folder: str, files: Mapping[str, bytes]) -> None:

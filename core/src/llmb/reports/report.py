@@ -35,9 +35,9 @@ def report(runs: str | Iterable[str]) -> Report:
     return describe_runs(find_repeats(select_runs(runs)))
 
 
-def describe_runs(found: Sequence[RunResult]) -> Report:
-    """Return the report on exactly these runs."""
-    clean = Cleaner()
+def describe_runs(found: Sequence[RunResult], *, masked: bool = False) -> Report:
+    """Return the report on exactly these runs. ``masked`` states that their records contain no secret."""
+    clean = Cleaner([] if masked else known_secrets(()))
     registry = PluginRegistry()
     runs = {each.run_id: _read_run(each, registry, clean) for each in found}
     by_id = {each.run_id: each for each in found}
@@ -47,15 +47,15 @@ def describe_runs(found: Sequence[RunResult]) -> Report:
 
 def read_reported_runs(results: Iterable[RunResult]) -> list[ReportedRun]:
     """Return runs with their steps and settings, for `runs_csv`."""
-    registry, clean = PluginRegistry(), Cleaner()
+    registry, clean = PluginRegistry(), Cleaner(known_secrets(()))
     return [_read_run(each, registry, clean) for each in results]
 
 
 class Cleaner:
     """Removal of control characters and secrets from all text of a value."""
 
-    def __init__(self) -> None:
-        self._mask = SecretMask(known_secrets(()))
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._mask = SecretMask(secrets)
 
     def __call__(self, value: Any) -> Any:
         """Return the value with clean text in all mappings and lists."""

@@ -27,11 +27,12 @@ from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord
 from llmb.records.run_logs import RunLogs
-from llmb.reports.bundle import MANIFEST, NAMESPACE, SIGNATURE, write_files
+from llmb.reports.bundle import MANIFEST, NAMESPACE, SIGNATURE, report_tables, write_files
 from llmb.spec.choose_point import published_point
 from llmb.spec.export import import_run
 from llmb.values.errors import Fault, LlmbError, LogError
 from llmb.values.steps import Step
+from llmb.version import VERSION
 
 MOST_BYTES = 4 << 30
 """The size of all files up to which a bundle is unpacked."""
@@ -78,6 +79,9 @@ def verify_bundle(file: Path, *, allowed_signers: Path | None = None) -> BundleC
             registry = PluginRegistry()
             records = [RunRecord(Path(folder, "runs", run_id)) for run_id in run_ids]
             mismatches += [f"{run_id}: {problem}" for run_id, problem in _recompute(records, registry)]
+            if manifest.get("llmb") == VERSION:  # other versions may write other reports of the same records
+                tables = report_tables(folder, run_ids)
+                mismatches += [f"{name} differs from the records" for name in tables if tables[name] != files.get(name)]
     return BundleCheck(
         run_ids=run_ids,
         files=len(expected),
