@@ -261,6 +261,7 @@ def test_a_log_without_a_step(grade: Llmb, tmp_path: Path) -> None:
         (["missing.log", "--recipe", "maxtext/nothing", *POINT[2:]], "maxtext/nothing"),
         ([*POINT], "LOG"),
         (["missing.log", *POINT, "--tolerance", "nan"], "--tolerance: nan is out of range"),
+        (["missing.log", *POINT, "--tolerance", "5"], "--tolerance: 5 is out of range; expected a fraction such as"),
     ],
 )
 def test_invalid_arguments_exit_with_2(llmb: Llmb, arguments: list[str], message: str) -> None:

@@ -98,5 +98,9 @@ def test_no_option_is_silently_ignored(name: str, first: str, second: str, capsy
 
 
 def test_the_tolerance_of_a_check_requires_the_check(capsys: pytest.CaptureFixture[str]) -> None:
+    for value in ("nan", "inf", "2"):
+        answer = command_line(capsys)("compare", "a", "baseline", "--check", "--tolerance", value)
+        expected = f"llmb: --tolerance: {value} is out of range; expected a fraction such as 0.02"
+        assert (answer.status, answer.err.partition("; see")[0]) == (2, expected)
     answer = command_line(capsys)("compare", "a", "baseline", "--tolerance", "0.1")
     assert (answer.status, answer.err) == (2, "llmb: --tolerance requires --check; see `llmb compare --help`\n")

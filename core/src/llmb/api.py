@@ -5,7 +5,6 @@ Functions import what they call, so that ``llmb.load`` imports neither the code 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -258,7 +257,7 @@ def grade(
     paths = [Path(logs)] if isinstance(logs, str | Path) else [Path(log) for log in logs]
     if not paths:
         raise LogError("no log is named")
-    if not 0 <= tolerance < math.inf:
+    if not 0 <= tolerance < 1:
         raise LlmbError(
             Fault(key="tolerance", message=f"{tolerance:g} is out of range", expected="a fraction such as 0.05")
         )

@@ -35,6 +35,9 @@ def compare(
     """Compare recorded runs: step times, noise and differences."""
     if tolerance is not None and not check:
         raise OptionsError("--tolerance requires --check")
+    accepted = TOLERANCE if tolerance is None else tolerance
+    if not accepted < 1:
+        raise OptionsError(f"--tolerance: {accepted:g} is out of range; expected a fraction such as {TOLERANCE}")
     found = llmb.compare(a, b)
     if as_json:
         output.print_json(found.as_dict())
@@ -44,6 +47,5 @@ def compare(
         print_comparison(found)
     if not found.points:
         raise typer.Exit(FAILED)
-    accepted = TOLERANCE if tolerance is None else tolerance
     if check and any(point.call == "slower" and point.change > accepted for point in found.points):
         raise typer.Exit(SLOWER)
