@@ -73,6 +73,19 @@ def test_repeats_are_judged_together(tmp_path: Path) -> None:
     assert (judged.runs, judged.verdict, judged.reason) == (graded.runs, graded.verdict, graded.reason)
 
 
+def test_a_log_of_another_framework_is_not_recorded(tmp_path: Path) -> None:
+    other = {"recipe": "nemo_launcher/llama3.1-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
+    log = write_log(tmp_path / "a.log")
+    assert llmb.grade(log, **other).reason == "written by maxtext; the recipe is for nemo_launcher"
+    with pytest.raises(llmb.RecordError) as raised:
+        llmb.grade(log, **other, save=True)
+    assert str(raised.value) == (
+        f"{log}: cannot be recorded as a run of nemo_launcher/llama3.1-70b: written by maxtext; "
+        "expected --recipe with a recipe of maxtext, or no --save"
+    )
+    assert llmb.list_runs() == []
+
+
 def test_saved_logs_are_compared(tmp_path: Path) -> None:
     [a] = save(write_log(tmp_path / "a.log", 7.0)).runs
     [b] = save(write_log(tmp_path / "b.log", 8.0)).runs

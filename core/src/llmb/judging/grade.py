@@ -23,6 +23,7 @@ from llmb.parsing.parse_log import CHECK_FRAMEWORK, ParsedLog
 from llmb.plugins.addresses import address_in
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.run_of_log import run_of_point
+from llmb.values.errors import Fault, RecordError
 from llmb.values.failure import Failure
 from llmb.values.job_status import Verdict
 from llmb.values.model import proxy_note
@@ -130,6 +131,11 @@ class Grader:
 
     def _save(self, graded: Sequence[GradedRun]) -> tuple[str, ...]:
         """Record graded runs. Return their ids. Raise RecordError or SpecError."""
+        for log in (each.log for each in graded):
+            if log.framework != self.recipe.framework:
+                problem = f"cannot be recorded as a run of {self.recipe.address}: written by {log.framework}"
+                expected = f"--recipe with a recipe of {log.framework}, or no --save"
+                raise RecordError(Fault(message=problem, file=str(log.path), expected=expected))
         steps = self.steps or max(self.recipe.steps, *(each.log.series.count for each in graded))
         tables = spec_tables(self._address, self.point, steps, self.window, self.tolerance)
         return save_runs([self._describe_saved(each) for each in graded], tables, self.registry, self.steps)
