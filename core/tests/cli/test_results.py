@@ -170,6 +170,11 @@ def test_an_mfu_above_100_percent_needs_a_note(mfu: float, noted: bool, capsys: 
     assert ("note: k3x9f-llama2-70b-h100-bf16-64: MFU above 100 % is impossible" in capsys.readouterr().out) == noted
 
 
+def test_a_computed_mfu_above_100_percent_needs_a_note_too(capsys: pytest.CaptureFixture[str]) -> None:
+    print_results([result(metrics=METRICS | {"mfu": None, "mfu_logged": None, "mfu_computed": 2.0})])
+    assert "MFU above 100 % is impossible" in capsys.readouterr().out
+
+
 def test_a_result_has_one_note_on_an_mfu_above_100_percent(capsys: pytest.CaptureFixture[str]) -> None:
     note = "warning: MFU above 100 % is impossible: the machine was busy while the peak of its CPU was measured"
     print_results([result(metrics=METRICS | {"mfu": 2.0, "mfu_computed": 2.0}, notes=[note])])

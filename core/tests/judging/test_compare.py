@@ -121,6 +121,15 @@ def test_runs_without_a_point_in_common_exit_with_1(llmb: Llmb, record: Record) 
     assert llmb("compare", a, record(None)).status == 1
 
 
+def test_a_comparison_names_runs_that_make_no_sense_in_it(llmb: Llmb, record: Record) -> None:
+    a, b = record(7.0), record(2.0)
+    assert "note:" not in llmb("compare", a, record(8.0)).out
+    lines = llmb("compare", f"{a},{b}", b).out.splitlines()
+    assert f"note: on both sides, so the change is too small: {b}" in lines
+    assert "note: MFU above 100 % is impossible: 184.1 % in B, llama2-70b h100 bf16 64 GPUs" in lines
+    assert "note: MFU above 100 % is impossible" in llmb("compare", b, "baseline").out
+
+
 def test_a_run_that_does_not_exist_exits_with_2(llmb: Llmb, record: Record) -> None:
     answer = llmb("compare", record(), "nothing")
     assert (answer.status, answer.out) == (2, "")

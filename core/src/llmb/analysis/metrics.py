@@ -160,7 +160,7 @@ def doubt_step_time(metrics: Metrics | None) -> str:
 
 def high_mfu_note(run: Run[Any], metrics: Metrics | None) -> str:
     """Return the warning of an impossible MFU, or "". A GPU type without a peak in the table is a measured CPU."""
-    if metrics is None or metrics.mfu is None or metrics.mfu <= 1:
+    if metrics is None or max(metrics.mfu or 0.0, metrics.mfu_computed or 0.0) <= 1:
         return ""
     if run.accelerator.peak_flops:
         return f"warning: {IMPOSSIBLE_MFU}: check the GPU type, the dtype and the FLOP formula"

@@ -8,6 +8,7 @@ from rich.text import Text
 
 import llmb
 from llmb.cli import output
+from llmb.cli.views.metrics import HIGH_MFU
 from llmb.cli.views.numbers import counted, four_digits
 from llmb.cli.views.tables import Column, print_table
 
@@ -75,6 +76,13 @@ def _print_footnotes(found: llmb.RunComparison) -> None:
         few = found.b != "baseline" and any(point.test is None for point in found.points)
         advice = "; with 4 runs per side, a Mann-Whitney U test is added" if few else ""
         output.print_prose(f"~ within noise{advice}")
+    if twice := [run for run in found.a if run in found.b]:
+        output.print_prose(f"note: on both sides, so the change is too small: {', '.join(twice)}")
+    for point in found.points:
+        for name, mfu in (("A", point.a.mfu), ("B", point.b.mfu)):
+            if mfu is not None and mfu > 1:
+                place = f"{name}, {_heading(point)} {_gpus(point)}"
+                output.print_prose(f"note: {HIGH_MFU} is impossible: {100 * mfu:,.1f} % in {place}")
     left_out = [run for point in found.points for side in (point.a, point.b) for run in side.left_out]
     if left_out:
         output.print_prose(f"left out, because the window is off the steady state: {', '.join(left_out)}")

@@ -114,6 +114,6 @@ def _two_mfu_note(metrics: llmb.Metrics) -> str:
 
 
 def _high_mfu_note(metrics: llmb.Metrics) -> str:
-    if metrics.mfu is None or metrics.mfu <= 1:
+    if max(metrics.mfu or 0.0, metrics.mfu_computed or 0.0) <= 1:
         return ""
     return f"{HIGH_MFU} is impossible: check the GPU type, the dtype, the step time and the FLOP formula"
