@@ -169,6 +169,18 @@ def test_scaling_compares_only_runs_of_the_same_model(render: Render) -> None:
     assert "Weak scaling" not in render(*runs[:2])
 
 
+def test_scaling_leaves_out_an_impossible_speed_and_names_means(render: Render) -> None:
+    sizes = {64: (1.0, 1.02, 0.3), 128: (1.0,)}
+    runs = [
+        record_runs([[factor * PUBLISHED_S] * 20], workload={"gpus": gpus})[0]
+        for gpus, factors in sizes.items()
+        for factor in factors
+    ]
+    [figure] = re.findall(r'<figure id="scaling-efficiency-\d+">.*?</figure>', render(*runs), re.DOTALL)
+    assert re.findall(r"<tr><td>(\d+)</td><td>([\d.]+)</td>", figure) == [("64", "100.0"), ("128", "101.0")]
+    assert "Means of several configurations: 64 GPUs of 2." in figure
+
+
 def test_partial_metrics_do_not_count_in_the_efficiency() -> None:
     def run(run_id: str, rate: float, *, complete: bool) -> ReportedRun:
         result = {"run_id": run_id, "window_complete": complete, "metrics": {"tokens_per_s_per_gpu": rate}}

@@ -18,9 +18,10 @@ HEIGHT = 220
 
 @attrs.frozen(kw_only=True)
 class Size:
-    """The speed of one configuration at one number of GPUs. Unknown values are None."""
+    """The mean speed of ``sets`` sets of one configuration at one number of GPUs. Unknown values are None."""
 
     gpus: int
+    sets: int
     step_time_s: float | None
     tokens_per_s_per_gpu: float | None
     published_step_time_s: float | None
@@ -43,7 +44,7 @@ def find_scalings(sets: Sequence[ReportedSet]) -> list[Scaling]:
         shared.setdefault(family, set(model.items())).intersection_update(model.items())
     groups: dict[tuple[str, ...], dict[int, list[ReportedSet]]] = {}
     for family, model, each in zip(families, models, sets, strict=True):
-        if each.gpus is not None and each.step_time_s is not None:
+        if each.gpus is not None and each.step_time_s is not None and not _is_impossible(each):
             own = {key: value for key, value in model.items() if (key, value) not in shared[family]}
             changes = (f"{key}={value}" for key, value in {**each.changes, **own}.items())
             key = (family, *filter(None, (each.variant, *changes)))
@@ -55,6 +56,12 @@ def find_scalings(sets: Sequence[ReportedSet]) -> list[Scaling]:
         for key, sizes in groups.items()
         if len(sizes) > 1
     ]
+
+
+def _is_impossible(each: ReportedSet) -> bool:
+    """Check whether the MFU of a run that counts is above 100 %. The peak of a CPU is measured, and may be too low."""
+    metrics = [run.result.get("metrics") or {} for run in each.runs if run.run_id not in each.left_out]
+    return each.gpu_type != "cpu" and any((found.get("mfu_computed") or 0) > 1 for found in metrics)
 
 
 def _model(each: ReportedSet) -> dict[str, str]:
@@ -71,6 +78,7 @@ def _size(gpus: int, sets: Sequence[ReportedSet]) -> Size:
     tokens_per_s = _mean([each.get("tokens_per_s") for each in baselines])
     return Size(
         gpus=gpus,
+        sets=len(sets),
         step_time_s=_mean([each.step_time_s for each in sets]),
         tokens_per_s_per_gpu=_mean([each.get("tokens_per_s_per_gpu") for each in metrics]),
         published_step_time_s=_mean([each.published_step_time_s for each in sets]),
@@ -105,6 +113,12 @@ def scaling_plots(number: int, scaling: Scaling) -> Iterator[Plot]:
 
 def _titled(name: str, scaling: Scaling) -> str:
     return f"{name}, {scaling.title}" if scaling.title else name
+
+
+def _note(scaling: Scaling) -> str:
+    """Return the sizes that are means of several sets, whose settings may differ."""
+    means = [f"{size.gpus} GPUs of {size.sets}" for size in scaling.sizes if size.sets > 1]
+    return f"Means of several configurations: {', '.join(means)}." if means else ""
 
 
 def _percent_of(value: float | None, smallest: float | None) -> float | None:
@@ -154,4 +168,5 @@ def _plot(
         svg=as_svg(figure, name, title, description),
         table=Table.of(("GPUs", f"measured {axis}", f"published {axis}"), rows),
         keys=[Key("dot", "measured"), *([Key("published-dashed", "published")] if drawn else [])],
+        note=_note(scaling),
     )
