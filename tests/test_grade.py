@@ -92,6 +92,14 @@ def test_a_repeat_that_the_gpus_cannot_reach_is_left_out(grade: Llmb, log: Calla
     assert document["metrics"]["step_time_s"] == pytest.approx(PUBLISHED_S, abs=1e-4)
 
 
+def test_a_log_with_several_runs_has_a_note(grade: Llmb, log: Callable[..., Path], tmp_path: Path) -> None:
+    both = tmp_path / "both.log"
+    both.write_text(log(PUBLISHED_S * 1.5).read_text() + log(PUBLISHED_S).read_text())
+    document = grade(both, "--json").json
+    assert (document["verdict"], document["notes"]) == ("pass", ["both.log has 2 runs, and only the last one is graded"])
+    assert grade(log(PUBLISHED_S), "--json").json["notes"] == []
+
+
 def test_logs_of_two_runs_are_not_judged_as_ranks_of_one(grade: Llmb, log: Callable[..., Path]) -> None:
     fast, slow = log(PUBLISHED_S, "fast"), log(PUBLISHED_S * 1.5, "slow")
     for logs in ((fast, slow), (slow, fast)):
@@ -99,7 +107,7 @@ def test_logs_of_two_runs_are_not_judged_as_ranks_of_one(grade: Llmb, log: Calla
         assert (document["verdict"], document["interval"]) == ("undecided", None)
         assert document["reason"] == (
             f"the logs are not of one run: a step takes 6.999 s in {fast} and 10.5 s in {slow}; "
-            "if each log is a run, add --repeats"
+            "if each log is a run, name each log with --repeats"
         )
     assert grade(fast, log(PUBLISHED_S * 1.02, "rank"), "--json").json["verdict"] == "pass"
 

@@ -29,7 +29,7 @@ from llmb.values.job_status import Verdict
 from llmb.values.model import proxy_note
 from llmb.values.recipe import Point, Recipe, Window
 
-ARE_REPEATS = "if each log is a run, add --repeats"
+ARE_REPEATS = "if each log is a run, name each log with --repeats"
 """Advice on logs that are graded as those of the ranks of one run."""
 
 SEVERITY: tuple[LogStatus, ...] = ("no_data", "nan", "incomplete", "complete")
@@ -243,6 +243,8 @@ def _measured_over(log: ParsedLog) -> MeasuredOver | None:
 def _notes(log: ParsedLog) -> list[str]:
     """Return what a reader of the grade should know about a log."""
     notes = []
+    if log.runs_in_log > 1:
+        notes.append(f"{log.path.name} has {log.runs_in_log} runs, and only the last one is graded")
     if log.summary.mean_of > 1:
         notes.append(f"the framework prints means of {log.summary.mean_of} steps")
     if len(log.paths) > 1 and log.rank_times is None:
