@@ -96,7 +96,10 @@ def test_a_log_with_several_runs_has_a_note(grade: Llmb, log: Callable[..., Path
     both = tmp_path / "both.log"
     both.write_text(log(PUBLISHED_S * 1.5).read_text() + log(PUBLISHED_S).read_text())
     document = grade(both, "--json").json
-    assert (document["verdict"], document["notes"]) == ("pass", ["both.log has 2 runs, and only the last one is graded"])
+    assert (document["verdict"], document["notes"]) == (
+        "pass",
+        ["both.log has 2 runs, and only the last one is graded"],
+    )
     assert grade(log(PUBLISHED_S), "--json").json["notes"] == []
 
 

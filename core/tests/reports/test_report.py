@@ -55,6 +55,18 @@ def test_junit_has_one_case_per_set_of_repeats(llmb: Llmb, tmp_path: Path) -> No
     assert (error.attrib["type"], error.text) == ("out of GPU memory", "rank 3: CUDA error <2>")
 
 
+def test_cases_of_the_same_configuration_have_different_names(llmb: Llmb) -> None:
+    runs = [
+        *record_runs([STEADY]),
+        *record_runs([[1.2 * PUBLISHED_S] * 50]),
+        *record_runs([STEADY], workload={"gpus": 128}),
+    ]
+    found = suite(llmb("report", *runs, "--junit", "-").out)
+    first, second = (run_id.partition("-")[0] for run_id in runs[:2])
+    names = [case.attrib["name"] for case in found.iter("testcase")]
+    assert names == [f"64 GPUs ({first})", f"64 GPUs ({second})", "128 GPUs"]
+
+
 def test_a_set_without_a_verdict_is_skipped_with_the_reason(llmb: Llmb) -> None:
     [run_id] = record_runs([[1.045 * PUBLISHED_S] * 50])
     found = suite(llmb("report", run_id, "--junit", "-").out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -31,13 +32,21 @@ def _add_suite(root: Element, recipe: str, sets: Sequence[ReportedSet]) -> None:
     created = sorted(str(run.result["created"]) for each in sets for run in each.runs if run.result.get("created"))
     timestamp = {"timestamp": created[0].partition(".")[0].partition("+")[0]} if created else {}
     suite = SubElement(root, "testsuite", _attributes(name=recipe, **_counts(sets), time=_time_s(sets), **timestamp))
+    names = Counter(_name(each) for each in sets)
     for each in sets:
-        classname = ".".join((each.recipe, each.gpu_type, each.dtype))
-        case = SubElement(suite, "testcase", _attributes(classname=classname, name=each.title, time=_time_s([each])))
+        classname, name = _name(each)
+        if names[classname, name] > 1:  # of equal names, GitLab shows the first case only
+            name = f"{name} ({each.runs[0].run_id.partition('-')[0]})"
+        case = SubElement(suite, "testcase", _attributes(classname=classname, name=name, time=_time_s([each])))
         properties = SubElement(case, "properties")
         for name, value in _properties(each).items():
             SubElement(properties, "property", _attributes(name=name, value=value))
         _add_outcome(case, each)
+
+
+def _name(each: ReportedSet) -> tuple[str, str]:
+    """Return the class name and the name of a case."""
+    return ".".join((each.recipe, each.gpu_type, each.dtype)), each.title
 
 
 def _properties(each: ReportedSet) -> dict[str, Any]:
