@@ -118,6 +118,10 @@ def test_runs_without_a_point_in_common_exit_with_1(llmb: Llmb, record: Record) 
     answer = llmb("compare", a, b)
     assert answer.status == 1
     assert f"only in A or without a step time: {a}" in answer.out
+    assert "nothing to compare: no run has a point in common: gpus is 64 in A, 128 in B; global_batch" in answer.err
+    assert "apart" not in llmb("compare", a, b, "--json").json
+    batch = record(parallelism={"global_batch_size": 256})
+    assert "common: global_batch_size is 128 in A, 256 in B" in llmb("compare", a, batch).err
     assert llmb("compare", a, record(None)).status == 1
 
 

@@ -23,8 +23,11 @@ from llmb.values.html_table import html_table
 AT_POINT = ("recipe", "gpu_type", "dtype", "variant", "gpus")
 """Parts of a point that its JSON has."""
 
+SIZES = ("model.layers", "seq_len", "global_batch_size")
+"""The other parts."""
+
 Point = tuple[Any, ...]
-"""Values of AT_POINT, then layers, sequence length and global batch size."""
+"""Values of AT_POINT, then of SIZES."""
 
 
 @attrs.frozen(kw_only=True)
@@ -67,7 +70,9 @@ class PointChange:
 class RunComparison:
     """The comparison of two groups of runs. The fields are the keys of ``llmb compare --json``.
 
-    ``only_a`` and ``only_b`` are the ids of runs at points that only one side has, or without a step time.
+    ``only_a`` and ``only_b`` are the ids of runs at points that only one side has, or without a step time. If each side
+    has one point, and the two are different, ``apart`` has the parts that differ, with the values of A and B; it is not
+    part of the JSON.
     """
 
     a: tuple[str, ...]
@@ -77,10 +82,11 @@ class RunComparison:
     only_b: tuple[str, ...]
     geometric_mean_change: float | None
     differences: tuple[Difference, ...]
+    apart: tuple[tuple[str, Any, Any], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that ``llmb compare --json`` prints."""
-        return attrs.asdict(self)
+        return attrs.asdict(self, filter=lambda field, _value: field.name != "apart")
 
     def _repr_html_(self) -> str:
         """Return the points and their changes as a table, for a notebook."""
@@ -119,7 +125,16 @@ def compare_runs(a: Sequence[RunResult], b: Sequence[RunResult]) -> RunCompariso
     runs_of_a, runs_of_b = _read(a), _read(b)
     pairs = {point: (runs, runs_of_b[point]) for point, runs in runs_of_a.items() if point in runs_of_b}
     points = [_compare_point(point, *pair) for point, pair in pairs.items()]
-    return _comparison(a, b, points, [([r.spec for r in one], [r.spec for r in two]) for one, two in pairs.values()])
+    specs = [([r.spec for r in one], [r.spec for r in two]) for one, two in pairs.values()]
+    return attrs.evolve(_comparison(a, b, points, specs), apart=_find_distance(list(runs_of_a), list(runs_of_b)))
+
+
+def _find_distance(a: Sequence[Point], b: Sequence[Point]) -> tuple[tuple[str, Any, Any], ...]:
+    """Return the parts in which the only point of A differs from the only point of B."""
+    if len(a) != 1 or len(b) != 1:
+        return ()
+    parts = zip((*AT_POINT, *SIZES), a[0], b[0], strict=True)
+    return tuple((name, before, after) for name, before, after in parts if before != after)
 
 
 def compare_with_baseline(runs: Sequence[RunResult]) -> RunComparison:

@@ -25,7 +25,9 @@ def print_comparison(found: llmb.RunComparison) -> None:
             output.print_prose(f"not compared, only in {name} or without a step time: {', '.join(runs)}")
     if not found.points:
         other = "a published step time" if found.b == "baseline" else "a point in common"
-        output.print_message(f"nothing to compare: no run has {other}")
+        apart = [f"{name} is {before} in A, {after} in B" for name, before, after in found.apart]
+        reason = f": {'; '.join(apart)}" if apart else ""
+        output.print_message(f"nothing to compare: no run has {other}{reason}")
     if found.differences:
         output.print_text("")
         _print_differences(found.differences, len(found.points))
