@@ -147,6 +147,7 @@ from .values.environment import Environment as Environment
 from .values.environment import Image as Image
 from .values.environment import Repository as Repository
 from .values.environment import Venv as Venv
+from .values.error_text import counted as counted
 from .values.error_text import format_value as format_value
 from .values.error_text import nearest_name as nearest_name
 from .values.errors import BusyError as BusyError

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from llmb.cli.views.numbers import counted, format_number, four_digits
+import llmb
+from llmb.cli.views.numbers import format_number, four_digits
 from llmb.cli.views.tables import Column, lay_out_table, print_table
 
 COLUMNS = (
@@ -78,7 +79,7 @@ def test_a_number_has_four_significant_digits_and_no_exponent(value: float, text
 
 @pytest.mark.parametrize(("number", "text"), [(1, "1 step"), (9999, "9999 steps"), (12_000, "12,000 steps")])
 def test_a_count_has_commas_as_other_numbers(number: int, text: str) -> None:
-    assert counted(number, "step") == text
+    assert llmb.counted(number, "step") == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(7, "7.000"), (999.94, "999.9"), (999.97, "1000"), (1234.5, "1234")])

@@ -41,7 +41,6 @@ def follow_runs(
     The runs ``ended`` have no events, because they ended before. Ctrl-C detaches: print how to attach again and exit.
     The runs continue.
     """
-    from llmb.cli.views.numbers import counted
     from llmb.cli.views.progress import open_view
 
     try:
@@ -49,7 +48,7 @@ def follow_runs(
         with open_view() as view:
             view.add_runs(followed)
             if followed:
-                view.show_activity(f"starting {counted(len(followed), 'run')}")
+                view.show_activity(f"starting {llmb.counted(len(followed), 'run')}")
             for event in session.events(until="submitted" if detach else "ended"):
                 view.show(event)
     except llmb.LlmbError as error:

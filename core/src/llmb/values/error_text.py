@@ -54,8 +54,9 @@ def unknown_key(key: str, name: str, known: Iterable[str]) -> Fault:
 
 
 def counted(number: int, thing: str) -> str:
-    """Return a number with its noun: ``1 GPU``, ``8 GPUs``."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    """Return a number with its noun: ``1 GPU``, ``8 GPUs``, ``50,000 steps``."""
+    text = f"{number:,}" if number >= 10_000 else str(number)
+    return f"{text} {thing}" if number == 1 else f"{text} {thing}s"
 
 
 def not_divisible(number: int, thing: str, divisor: str) -> str:

@@ -6,7 +6,6 @@ import llmb
 from llmb.cli import output
 from llmb.cli.options import AsJson, Overrides, Spec, TargetName
 from llmb.cli.typed_spec import TypedSpec
-from llmb.cli.views.numbers import counted
 
 
 def validate(spec: Spec, overrides: Overrides = None, target: TargetName = None, as_json: AsJson = False) -> None:
@@ -22,4 +21,4 @@ def validate(spec: Spec, overrides: Overrides = None, target: TargetName = None,
     if as_json:
         output.print_json({"file": workload.file, "runs": [each.run.name for each in workload.runs]})
     else:
-        output.print_text(f"{spec}: valid, {counted(len(workload.runs), 'run')}")
+        output.print_text(f"{spec}: valid, {llmb.counted(len(workload.runs), 'run')}")

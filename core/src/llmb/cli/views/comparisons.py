@@ -9,7 +9,7 @@ from rich.text import Text
 import llmb
 from llmb.cli import output
 from llmb.cli.views.metrics import HIGH_MFU
-from llmb.cli.views.numbers import counted, four_digits
+from llmb.cli.views.numbers import four_digits
 from llmb.cli.views.tables import Column, print_table
 
 CALLS = {"slower": Text("slower", "red"), "faster": Text("faster", "green"), "none": Text("~")}
@@ -34,8 +34,8 @@ def print_comparison(found: llmb.RunComparison) -> None:
 
 
 def _print_points(found: llmb.RunComparison) -> None:
-    title = "baseline" if found.b == "baseline" else f"B: {counted(len(found.b), 'run')}"
-    columns = [Column("step time (s)"), Column(f"A: {counted(len(found.a), 'run')}", right=True)]
+    title = "baseline" if found.b == "baseline" else f"B: {llmb.counted(len(found.b), 'run')}"
+    columns = [Column("step time (s)"), Column(f"A: {llmb.counted(len(found.a), 'run')}", right=True)]
     columns += [Column(title, right=True), Column("change"), Column()]
     rows: list[tuple[str | Text, ...]] = []
     heading, width = "", max(len(_gpus(point)) for point in found.points)
@@ -63,7 +63,7 @@ def _row(point: llmb.PointChange, width: int) -> tuple[str | Text, ...]:
 
 
 def _gpus(point: llmb.PointChange) -> str:
-    return counted(point.gpus or 0, "GPU")
+    return llmb.counted(point.gpus or 0, "GPU")
 
 
 def _percent(change: float) -> str:
@@ -93,7 +93,7 @@ def _print_footnotes(found: llmb.RunComparison) -> None:
 def _print_differences(differences: Sequence[llmb.Difference], points: int) -> None:
     columns = [Column("differences"), Column("A", wraps=12), Column("B", wraps=12), Column("at")]
     rows = [
-        (f"  {_describe_key(each.key)}", each.a, each.b, f"{each.points} of {counted(points, 'point')}")
+        (f"  {_describe_key(each.key)}", each.a, each.b, f"{each.points} of {llmb.counted(points, 'point')}")
         for each in differences
     ]
     print_table(columns, rows)

@@ -11,7 +11,6 @@ from typing import Any
 import llmb
 from llmb.cli import output
 from llmb.cli.typed_spec import TypedSpec
-from llmb.cli.views.numbers import counted
 from llmb.cli.views.sweep import KEYS_IN_NAME, describe_sweep
 from llmb.cli.views.tables import Column, lay_out_table
 
@@ -110,11 +109,11 @@ def _print_comments(texts: Iterable[str]) -> None:
 def _describe(plan: llmb.RunPlan, existing: Mapping[str, bool]) -> Iterable[str]:
     run, job = plan.run, plan.job
     yield f"{run.name} ({_describe_repeat(plan)}): {run.recipe}, release {run.release}"
-    ranks = f"{counted(job.nodes, 'node')} x {counted(job.tasks_per_node, 'rank')}"
-    yield f"{ranks}, {counted(run.steps, 'step')}, global batch size {run.parallelism.global_batch_size}"
+    ranks = f"{llmb.counted(job.nodes, 'node')} x {llmb.counted(job.tasks_per_node, 'rank')}"
+    yield f"{ranks}, {llmb.counted(run.steps, 'step')}, global batch size {run.parallelism.global_batch_size}"
     if run.architecture != run.published_architecture:
         layers, published = run.model.layers, run.published_model.layers
-        sizes = f"{layers} of {counted(published, 'layer')}" if layers != published else "other sizes of the model"
+        sizes = f"{layers} of {llmb.counted(published, 'layer')}" if layers != published else "other sizes of the model"
         yield f"a proxy: {sizes}"
     if run.differences:
         consequence = "not comparable with the baseline" if run.baseline else "differs from the recipe"

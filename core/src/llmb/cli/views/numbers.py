@@ -24,11 +24,6 @@ def describe_steps(first: int, last: int) -> str:
     return f"step {first}" if first == last else f"steps {first} to {last}"
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a count such as ``1 GPU``, ``8 GPUs`` or ``50,000 steps``."""
-    return f"{format_number(number)} {noun}{'' if number == 1 else 's'}"
-
-
 def first_names(names: Sequence[str], most: int) -> str:
     """Return at most so many names, and the number of the others: ``a, b and 3 more``."""
     more = f" and {len(names) - most} more" if len(names) > most else ""

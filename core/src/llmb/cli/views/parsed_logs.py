@@ -13,7 +13,7 @@ from typing import Any
 import llmb
 from llmb.cli import output
 from llmb.cli.views.metrics import print_named_values
-from llmb.cli.views.numbers import counted, describe_steps, first_names, format_number
+from llmb.cli.views.numbers import describe_steps, first_names, format_number
 from llmb.cli.views.run_details import describe_steady_state, failure_rows
 from llmb.cli.views.tables import ABSENT, Column, print_table
 
@@ -49,7 +49,7 @@ def passed_over_lines(parsed: Sequence[llmb.ParsedPath]) -> Iterator[str]:
         for reason in dict.fromkeys(file.reason for file in each.passed_over):
             names = [str(file.path.relative_to(each.path)) for file in each.passed_over if file.reason == reason]
             shown = first_names(names, NAMED_FILES)
-            yield f"{each.path}: passed over {counted(len(names), 'file')} ({shown}): {reason}"
+            yield f"{each.path}: passed over {llmb.counted(len(names), 'file')} ({shown}): {reason}"
 
 
 def _count_successes(logs: Sequence[llmb.ParsedLog]) -> dict[str, int]:
@@ -105,7 +105,8 @@ def _print_steps(steps: Sequence[llmb.Step]) -> None:
         rows.insert(FIRST_STEPS, ("...", *[""] * (len(titles) - 1)))
     print_table([Column(title, right=True, optional=number > 1) for number, title in enumerate(titles)], rows)
     if left_out >= 2:
-        output.print_prose(f"{format_number(left_out)} of {counted(len(steps), 'step')} left out; --csv prints all")
+        all_steps = llmb.counted(len(steps), "step")
+        output.print_prose(f"{format_number(left_out)} of {all_steps} left out; --csv prints all")
 
 
 def _describe_mean(log: llmb.ParsedLog) -> str:
@@ -132,8 +133,8 @@ def _count_steps(log: llmb.ParsedLog) -> str:
     """Return the number of printed steps, or of an incomplete run, how many of its steps were run."""
     total = log.steps_asked or log.series.total_steps
     if log.status == "incomplete" and total:
-        return f"{log.series.count:,} of {counted(total, 'step')}"
-    return counted(len(log.steps), "step")
+        return f"{log.series.count:,} of {llmb.counted(total, 'step')}"
+    return llmb.counted(len(log.steps), "step")
 
 
 def _describe_window(window: llmb.Window) -> str:

@@ -10,7 +10,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.views.live_rows import STATE_STYLES
 from llmb.cli.views.metrics import metric_notes, metric_rows, print_named_values, tflops_row
-from llmb.cli.views.numbers import counted, first_names
+from llmb.cli.views.numbers import first_names
 from llmb.cli.views.run_details import (
     describe_last_progress,
     describe_stale_state,
@@ -81,7 +81,7 @@ def _metric_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
     mark, explanation = "in part", "the measuring window is incomplete"
     if result.steps_requested and result.steps_done is not None and result.steps_done < result.steps_requested:
         mark = "so far"
-        explanation = f"{result.steps_done} of {counted(result.steps_requested, 'step')}: {explanation}"
+        explanation = f"{result.steps_done} of {llmb.counted(result.steps_requested, 'step')}: {explanation}"
     rows = [(name if name == "note" else f"{name} {mark}", value) for name, value in rows]
     return [(mark, explanation), *rows, steady]
 

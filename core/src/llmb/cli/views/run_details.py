@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import llmb
-from llmb.cli.views.numbers import counted, first_names, format_age, format_number
+from llmb.cli.views.numbers import first_names, format_age, format_number
 from llmb.cli.views.plain_view import describe_speed
 
 RECENT_S = 60.0
@@ -73,12 +73,12 @@ def _describe_spikes(state: llmb.SteadyState) -> str:
         return "no spikes"
     steps = [str(spike.step) for spike in state.spikes]
     if state.spike_period:
-        place = f"every {counted(state.spike_period, 'step')} from step {steps[0]}"
+        place = f"every {llmb.counted(state.spike_period, 'step')} from step {steps[0]}"
     elif len(steps) <= NAMED_SPIKES:
         place = f"at {'step' if len(steps) == 1 else 'steps'} {', '.join(steps)}"
     else:
         place = f"at steps {steps[0]} to {steps[-1]}"
-    return f"{counted(len(steps), 'spike')} {place} cost {100 * state.spike_share:.1f} % of the time"
+    return f"{llmb.counted(len(steps), 'spike')} {place} cost {100 * state.spike_share:.1f} % of the time"
 
 
 def slow_rank_rows(comparison: llmb.RankComparison | None) -> list[tuple[str, str]]:
@@ -87,7 +87,9 @@ def slow_rank_rows(comparison: llmb.RankComparison | None) -> list[tuple[str, st
         return []
     if not comparison.slow_ranks and not comparison.slow_hosts:
         return [("slow ranks", f"none of {comparison.ranks}, over {comparison.steps} steps")]
-    hosts = [f"{each.host} {_percent(each.excess)} ({counted(each.ranks, 'rank')})" for each in comparison.slow_hosts]
+    hosts = [
+        f"{each.host} {_percent(each.excess)} ({llmb.counted(each.ranks, 'rank')})" for each in comparison.slow_hosts
+    ]
     named = {each.host for each in comparison.slow_hosts}
     ranks = [_describe_slow_rank(each) for each in comparison.slow_ranks if each.host not in named]
     return [
@@ -172,7 +174,7 @@ def _telemetry_rows(telemetry: llmb.Telemetry) -> list[tuple[str, str]]:
     lines = list(_describe_problems(telemetry))
     rows += [("gpus", line) for line in lines[:NAMED_PROBLEMS]]
     if len(lines) > NAMED_PROBLEMS:
-        rows.append(("gpus", f"{counted(len(lines) - NAMED_PROBLEMS, 'more problem')}; see --json"))
+        rows.append(("gpus", f"{llmb.counted(len(lines) - NAMED_PROBLEMS, 'more problem')}; see --json"))
     return rows
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 import llmb
 from llmb.cli import output
 from llmb.cli.views.metrics import HIGH_MFU, metric_notes
-from llmb.cli.views.numbers import counted, format_number, four_digits
+from llmb.cli.views.numbers import format_number, four_digits
 from llmb.cli.views.results import STYLES
 from llmb.cli.views.run_details import describe_age, is_stale
 from llmb.cli.views.sweep import describe_differences
@@ -35,7 +35,7 @@ def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
             output.print_prose(f"note: {run.run_id}: {note.removeprefix('warning: ')}")
     if stale := [run for run in runs if is_stale(run)]:
         updates = "updates it" if len(stale) == 1 else "updates them"
-        output.print_prose(f"note: no process follows {counted(len(stale), 'run')}; `llmb attach` {updates}")
+        output.print_prose(f"note: no process follows {llmb.counted(len(stale), 'run')}; `llmb attach` {updates}")
 
 
 def _line(run: llmb.RunResult, differences: Sequence[str]) -> tuple[str | Text, ...]:
