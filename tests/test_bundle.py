@@ -126,11 +126,27 @@ def change_log(files: Files) -> Files:
     return files | {name: files[name] + b"\n"}
 
 
+def damage(name: str, data: bytes | None) -> Callable[[Files], Files]:
+    """Return a function that replaces or removes a file of the record."""
+
+    def forge(files: Files) -> Files:
+        file = next(each for each in files if each.endswith(name))
+        kept = {each: content for each, content in files.items() if each != file}
+        return with_new_manifest(kept if data is None else kept | {file: data})
+
+    return forge
+
+
 FORGERIES: list[tuple[Callable[[Files], Files], str]] = [
     (change_step_time, "metrics.step_time_s is "),
     (change_peak, "metrics.mfu is "),
     (change_steps, "steps.csv differs from the logs"),
     (change_report, "report.csv differs from the records"),
+    (damage("steps.csv", None), "/steps.csv is missing"),
+    (damage("steps.csv", b"\xff"), "steps.csv differs from the logs"),
+    (damage("run.toml", None), "/run.toml is missing"),
+    (damage("run.toml", b"x ="), "/run.toml is damaged"),
+    (damage("result.json", b'{"metrics": "none"}'), "metrics.step_time_s is None"),
     (change_log, "was changed: its SHA-256 is not that of the manifest"),
     (lambda files: files | {"more.txt": b""}, "more.txt is not in the manifest"),
     (lambda files: {name: files[name] for name in files if name != "report.csv"}, "report.csv is missing"),

@@ -30,9 +30,12 @@ from llmb.records.run_logs import RunLogs
 from llmb.reports.bundle import MANIFEST, NAMESPACE, SIGNATURE, report_tables, write_files
 from llmb.spec.choose_point import published_point
 from llmb.spec.export import import_run
-from llmb.values.errors import Fault, LlmbError, LogError
+from llmb.values.errors import Fault, LlmbError, LogError, RecordError
 from llmb.values.steps import Step
 from llmb.version import VERSION
+
+NEEDED = ("run.toml", "events.jsonl", "result.json", "steps.csv")
+"""Files that each record of a run that ended has."""
 
 MOST_BYTES = 4 << 30
 """The size of all files up to which a bundle is unpacked."""
@@ -67,7 +70,9 @@ def verify_bundle(file: Path, *, allowed_signers: Path | None = None) -> BundleC
         expected, run_ids = dict(manifest["files"]), tuple(map(str, manifest["runs"]))
     except (KeyError, ValueError, TypeError) as error:
         raise LlmbError(f"{file} is not a bundle of llmb: it has no valid {MANIFEST}") from error
-    mismatches = [*_compare_files(files, expected)]
+    needed = [f"runs/{run_id}/{name}" for run_id in run_ids for name in NEEDED]
+    missing = [f"{name} is missing" for name in needed if name not in files and name not in expected]
+    mismatches = [*_compare_files(files, expected), *missing]
     signer = ""
     if allowed_signers:
         _check_allowed_signers(allowed_signers)
@@ -78,7 +83,10 @@ def verify_bundle(file: Path, *, allowed_signers: Path | None = None) -> BundleC
             write_files(folder, files)
             registry = PluginRegistry()
             records = [RunRecord(Path(folder, "runs", run_id)) for run_id in run_ids]
-            mismatches += [f"{run_id}: {problem}" for run_id, problem in _recompute(records, registry)]
+            try:
+                mismatches += [f"{run_id}: {problem}" for run_id, problem in _recompute(records, registry)]
+            except RecordError as error:
+                mismatches.append(str(error).replace(f"{folder}/", ""))
             if manifest.get("llmb") == VERSION:  # other versions may write other reports of the same records
                 tables = report_tables(folder, run_ids)
                 mismatches += [f"{name} differs from the records" for name in tables if tables[name] != files.get(name)]
@@ -161,9 +169,7 @@ def _recompute(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterat
     repeats: dict[str, list[RunRecord]] = {}
     for record in records:
         provenance = record.spec().get("provenance", {})
-        if record.result() is None:
-            yield record.run_id, "result.json is missing"
-        elif "imported" in provenance:
+        if "imported" in provenance:
             repeats.setdefault(provenance.get("first_repeat", record.run_id), []).append(record)
         else:
             yield from ((record.run_id, problem) for problem in _recompute_run(record, registry))
@@ -181,7 +187,7 @@ def _recompute_run(record: RunRecord, registry: PluginRegistry) -> Iterator[str]
     logs = RunLogs(plan, record, registry.framework(run.framework), registry.scheduler(plan.target.scheduler))
     logs.start_attempt(record.state().attempt)
     logs.close()
-    measured_peak = (recorded.get("metrics") or {}).get("peak_flops")  # of a CPU, by the machine of the run
+    measured_peak = _table(recorded, "metrics").get("peak_flops")  # of a CPU, by the machine of the run
     peak = known_peak_flops(run.gpu_type, run.dtype, run.accelerator, run.framework, registry) or measured_peak
     measured = measure_and_judge(run, logs.series, peak, completed=completed)
     judged = completed or recorded.get("verdict") in ("pass", "fail")  # a run that did not start has no verdict
@@ -216,7 +222,7 @@ def _compare(
 ) -> Iterator[str]:
     """Yield the differences between a record and what its logs give. Without a judgement, compare no verdict."""
     text, computed = steps_csv(steps), dict[str, Any]()
-    if text != (record.directory / "steps.csv").read_text(encoding="utf-8"):
+    if text.encode() != (record.directory / "steps.csv").read_bytes():
         yield f"steps.csv differs from the logs, which have {len(text.splitlines()) - 1} steps"
     if metrics:
         computed["metrics"] = metrics.as_dict()
@@ -232,9 +238,15 @@ def _compare_tables(prefix: str, recorded: Mapping[str, Any], computed: Mapping[
         before = recorded.get(name)
         label = f"{prefix}.{name}" if prefix else name
         if isinstance(after, Mapping):
-            yield from _compare_tables(label, before or {}, after)
+            yield from _compare_tables(label, _table(recorded, name), after)
         elif not _agrees(before, after):
             yield f"{label} is {before}, but the logs give {after}"
+
+
+def _table(recorded: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table of a record; an empty one if the value is not a table."""
+    found = recorded.get(name)
+    return found if isinstance(found, Mapping) else {}
 
 
 def _agrees(before: Any, after: Any) -> bool:
