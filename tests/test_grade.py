@@ -282,6 +282,22 @@ def test_invalid_arguments_exit_with_2(llmb: Llmb, arguments: list[str], message
 
 
 @pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"window": (44, 35)}, 'window: invalid window (44, 35); expected "last" or (first, last) from 0 on'),
+        ({"window": (-5, 3)}, "window: invalid window (-5, 3)"),
+        ({"steps": 0}, "steps: invalid value 0; expected a positive integer"),
+        ({"run": 0}, "run: invalid value 0; expected a positive integer"),
+    ],
+)
+def test_the_library_rejects_numbers_that_no_log_has(
+    log: Callable[..., Path], arguments: dict[str, object], message: str
+) -> None:
+    with pytest.raises(library.LlmbError, match=re.escape(message)):
+        library.parse(log(PUBLISHED_S), framework="maxtext", **arguments)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--tolerance", "0"), "--tolerance: invalid value 0.0; expected a number above 0 and below 1"),

@@ -247,7 +247,7 @@ def _notes(log: ParsedLog) -> list[str]:
         notes.append(f"{log.path.name} has {log.runs_in_log} runs, and only the last one is graded")
     if log.summary.mean_of > 1:
         notes.append(f"the framework prints means of {log.summary.mean_of} steps")
-    if len(log.paths) > 1 and log.rank_times is None:
+    if len(log.paths) > 1 and log.rank_times is None and not log.disagreement:
         notes.append(f"slow ranks are unknown: the logs do not have 8 step times of 4 ranks in common; {ARE_REPEATS}")
     if log.status == "incomplete" and not log.failure:
         notes.append(f"the log is incomplete: {log.reason or f'it ends with step {log.steps[-1].step}'}")

@@ -27,7 +27,7 @@ from llmb.parsing.log_ending import LogStatus, classify_log_end
 from llmb.parsing.select_run import up_to_run
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.error_text import counted
-from llmb.values.errors import Fault, LogError, PluginError, located
+from llmb.values.errors import Fault, LlmbError, LogError, PluginError, located
 from llmb.values.failure import Failure
 from llmb.values.recipe import Window
 from llmb.values.run import Run
@@ -162,6 +162,20 @@ class LogReader:
     steps_asked: int | None = None
     run: int | None = None
     known_run: Run[Any] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        """Raise LlmbError for a number that no log can have."""
+        faults = [
+            Fault(key=key, message=f"invalid value {value}", expected="a positive integer")
+            for key, value in (("steps", self.steps_asked), ("run", self.run))
+            if value is not None and value < 1
+        ]
+        first, last = self.window if isinstance(self.window, tuple) else (0, 0)
+        if not 0 <= first <= last:
+            expected = '"last" or (first, last) from 0 on'
+            faults.append(Fault(key="window", message=f"invalid window ({first}, {last})", expected=expected))
+        if faults:
+            raise LlmbError(*faults)
 
     def read(self, paths: Sequence[Path]) -> ParsedLog:
         """Read the log of a run, or the logs of its ranks, to their present end.
