@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import threading
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,17 @@ def test_repeats_are_judged_together(tmp_path: Path) -> None:
     assert {run.first_repeat for run in runs} == {graded.runs[0]}
     [judged] = llmb.judge_sets(llmb.find_repeats([llmb.find_run(graded.runs[1])]))
     assert (judged.runs, judged.verdict, judged.reason) == (graded.runs, graded.verdict, graded.reason)
+
+
+def test_a_pipe_is_not_recorded(tmp_path: Path) -> None:
+    pipe, log = tmp_path / "pipe", write_log(tmp_path / "a.log")
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(log.read_bytes()))
+    writer.start()
+    with pytest.raises(llmb.RecordError, match="pipe: cannot be recorded, because it can be read only once"):
+        save(pipe)
+    writer.join()
+    assert llmb.list_runs() == []
 
 
 def test_a_log_of_another_framework_is_not_recorded(tmp_path: Path) -> None:

@@ -136,6 +136,10 @@ class Grader:
                 problem = f"cannot be recorded as a run of {self.recipe.address}: written by {log.framework}"
                 expected = f"--recipe with a recipe of {log.framework}, or no --save"
                 raise RecordError(Fault(message=problem, file=str(log.path), expected=expected))
+            for path in log.paths:
+                if not path.is_file():
+                    message = "cannot be recorded, because it can be read only once"
+                    raise RecordError(Fault(message=message, file=str(path), expected="a file"))
         steps = self.steps or max(self.recipe.steps, *(each.log.series.count for each in graded))
         tables = spec_tables(self._address, self.point, steps, self.window, self.tolerance)
         return save_runs([self._describe_saved(each) for each in graded], tables, self.registry, self.steps)
