@@ -75,6 +75,15 @@ def test_repeats_are_judged_together(tmp_path: Path) -> None:
     assert (judged.runs, judged.verdict, judged.reason) == (graded.runs, graded.verdict, graded.reason)
 
 
+def test_a_log_that_was_saved_twice_counts_once(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "a.log", 7.0)
+    [a], [again] = save(log).runs, save(log).runs
+    [other] = save(write_log(tmp_path / "b.log", 7.01)).runs
+    compared = llmb.compare(f"{a},{again},{other}", other)
+    [point] = compared.points
+    assert (point.a.runs, compared.only_a) == ((a, other), (again,))
+
+
 def test_a_pipe_is_not_recorded(tmp_path: Path) -> None:
     pipe, log = tmp_path / "pipe", write_log(tmp_path / "a.log")
     os.mkfifo(pipe)

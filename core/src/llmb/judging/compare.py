@@ -70,9 +70,9 @@ class PointChange:
 class RunComparison:
     """The comparison of two groups of runs. The fields are the keys of ``llmb compare --json``.
 
-    ``only_a`` and ``only_b`` are the ids of runs at points that only one side has, or without a step time. If each side
-    has one point, and the two are different, ``apart`` has the parts that differ, with the values of A and B; it is not
-    part of the JSON.
+    ``only_a`` and ``only_b`` are the ids of runs at points that only one side has, without a step time, or imported
+    from the log of another run of the side. If each side has one point, and the two are different, ``apart`` has the
+    parts that differ, with the values of A and B; it is not part of the JSON.
     """
 
     a: tuple[str, ...]
@@ -166,15 +166,23 @@ def _comparison(
 
 
 def _read(results: Iterable[RunResult]) -> dict[Point, list[_Run]]:
-    """Return the measured runs by their points. Raise RecordError for a damaged record."""
+    """Return the measured runs by their points, each imported log once. Raise RecordError for a damaged record."""
     groups: dict[Point, list[_Run]] = {}
     for result in results:
         spec, window, metrics = RunRecord(runs_folder() / result.run_id).spec(), result.window, result.metrics
         if result.state == "completed" and window and metrics:
             repeat = Repeat(window=window, steady_state=result.steady_state, name=result.run_id)
             run = _Run(result=result, spec=spec, metrics=metrics, repeat=repeat)
-            groups.setdefault(run.point, []).append(run)
+            group = groups.setdefault(run.point, [])
+            if not any(_same_log(run, other) for other in group):
+                group.append(run)
     return groups
+
+
+def _same_log(run: _Run, other: _Run) -> bool:
+    """Check whether two imported runs have the same log, which would narrow the margin for nothing."""
+    imported = run.result.imported and other.result.imported and run.repeat.steady_state is not None
+    return imported and attrs.evolve(run.repeat, name="") == attrs.evolve(other.repeat, name="")
 
 
 def _compare_point(point: Point, a: Sequence[_Run], b: Sequence[_Run]) -> PointChange:

@@ -22,7 +22,9 @@ def print_comparison(found: llmb.RunComparison) -> None:
         _print_footnotes(found)
     for name, runs in (("A", found.only_a), ("B", found.only_b)):
         if runs:
-            output.print_prose(f"not compared, only in {name} or without a step time: {', '.join(runs)}")
+            output.print_prose(
+                f"not compared, only in {name}, without a step time or a copy of another run: {', '.join(runs)}"
+            )
     if not found.points:
         other = "a published step time" if found.b == "baseline" else "a point in common"
         apart = [f"{name} is {before} in A, {after} in B" for name, before, after in found.apart]
