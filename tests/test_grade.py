@@ -92,6 +92,20 @@ def test_a_repeat_that_the_gpus_cannot_reach_is_left_out(grade: Llmb, log: Calla
     assert document["metrics"]["step_time_s"] == pytest.approx(PUBLISHED_S, abs=1e-4)
 
 
+def test_a_log_of_another_batch_size_is_not_judged(grade: Llmb, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    for tokens, verdict in ((8192, "pass"), (4096, "undecided")):
+        rate = f"TFLOP/s/device: 500.0, Tokens/s/device: {tokens / PUBLISHED_S:.3f}, total_weights: {64 * tokens}"
+        line = f"completed step: {{}}, seconds: {PUBLISHED_S}, {rate}, loss: 8.0\n"
+        log.write_text("".join(map(line.format, range(50))))
+        document = grade(log, "--json").json
+        assert document["verdict"] == verdict
+    assert document["reason"] == (
+        "not comparable with the baseline: a step of the log has 4,096 tokens per GPU, a step of the recipe 8,192"
+    )
+    assert document["interval"] is None
+
+
 def test_a_log_with_several_runs_has_a_note(grade: Llmb, log: Callable[..., Path], tmp_path: Path) -> None:
     both = tmp_path / "both.log"
     both.write_text(log(PUBLISHED_S * 1.5).read_text() + log(PUBLISHED_S).read_text())

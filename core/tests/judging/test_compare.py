@@ -117,7 +117,7 @@ def test_runs_without_a_point_in_common_exit_with_1(llmb: Llmb, record: Record) 
     a, b = record(), record(workload={"gpus": 128})
     answer = llmb("compare", a, b)
     assert answer.status == 1
-    assert f"only in A, without a step time or a copy of another run: {a}" in answer.out
+    assert f"only in A, without a comparable step time or a copy of another run: {a}" in answer.out
     assert "nothing to compare: no run has a point in common: gpus is 64 in A, 128 in B; global_batch" in answer.err
     assert "apart" not in llmb("compare", a, b, "--json").json
     batch = record(parallelism={"global_batch_size": 256})

@@ -31,7 +31,7 @@ def write_log(file: Path, step_time_s: float = 7.0, *, steps: int = 50, more: st
     """Write a log of MaxText with steps that take about so long, and further lines before them."""
     lines = [
         f"completed step: {number}, seconds: {step_time_s + 0.001 * (number % 5):.3f}, TFLOP/s/device: 400.000, "
-        f"Tokens/s/device: 1000.000, total_weights: 4194304, loss: {10 - 0.01 * number:.3f}"
+        f"Tokens/s/device: {8192 / step_time_s:.3f}, total_weights: 4194304, loss: {10 - 0.01 * number:.3f}"
         for number in range(steps)
     ]
     file.write_text("\n".join([more, *lines, ""]))
@@ -73,6 +73,16 @@ def test_repeats_are_judged_together(tmp_path: Path) -> None:
     assert {run.first_repeat for run in runs} == {graded.runs[0]}
     [judged] = llmb.judge_sets(llmb.find_repeats([llmb.find_run(graded.runs[1])]))
     assert (judged.runs, judged.verdict, judged.reason) == (graded.runs, graded.verdict, graded.reason)
+
+
+def test_a_log_that_is_not_of_the_configuration_is_not_compared(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "a.log", 7.0)
+    [a] = save(log).runs
+    log.write_text(log.read_text().replace("Tokens/s/device: 1170.286", "Tokens/s/device: 585.143"))
+    other = save(log)
+    assert other.reason.startswith("not comparable with the baseline: a step of the log has 4,09")
+    assert llmb.compare(a, other.runs[0]).only_b == other.runs
+    assert llmb.compare(other.runs[0], "baseline").points == ()
 
 
 def test_a_log_that_was_saved_twice_counts_once(tmp_path: Path) -> None:

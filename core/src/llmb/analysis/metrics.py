@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -13,11 +15,15 @@ from llmb.values.html_table import html_values
 if TYPE_CHECKING:  # listing runs does not load the classes of specs
     from llmb.values.recipe import Baseline, MfuSource
     from llmb.values.run import Run
+    from llmb.values.steps import Step
 
 _TERA = 1e12
 _TRAINING_TOKENS = 1e12
 _SECONDS_PER_DAY = 86400
 
+
+SAME_BATCH = 0.03
+"""The largest relative difference of the tokens of a step by the log and by the recipe, both of one configuration."""
 
 IMPOSSIBLE_MFU = "MFU above 100 % is impossible"
 """The beginning of the reason why a step time is not judged."""
@@ -156,6 +162,16 @@ def doubt_step_time(metrics: Metrics | None) -> str:
         return ""
     percent = f"{100 * metrics.mfu_computed:,.1f} %"
     return f"{IMPOSSIBLE_MFU} ({percent}): check the GPU type, the dtype, the step times and the recipe"
+
+
+def describe_other_batch(steps: Sequence[Step], tokens_per_gpu: float) -> str:
+    """Return why the steps of a log are not those of a configuration with so many tokens per GPU and step, or ""."""
+    known = ((step.tokens_per_s_per_gpu, step.time_s) for step in steps)
+    counts = [rate * time_s for rate, time_s in known if rate and time_s]
+    counted = statistics.median(counts) if counts else tokens_per_gpu
+    if not abs(counted / tokens_per_gpu - 1) > SAME_BATCH:  # NaN is no difference
+        return ""
+    return f"a step of the log has {counted:,.0f} tokens per GPU, a step of the recipe {tokens_per_gpu:,.0f}"
 
 
 def high_mfu_note(run: Run[Any], metrics: Metrics | None) -> str:

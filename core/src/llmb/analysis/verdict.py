@@ -26,6 +26,9 @@ ROUNDING = 1e-9
 UNKNOWN_NOISE = 0.01
 """Relative noise of a step that is assumed if the log has too few steps to measure it."""
 
+INCOMPARABLE = "not comparable with the baseline"
+"""The beginning of the objection to a run of another configuration."""
+
 TOO_CLOSE = f"too close to the limit for {MOST_REPEATS} more repeats to settle it"
 
 
@@ -197,7 +200,7 @@ def find_objection(
     reason = missing_window
     if differences:
         verb = "differs" if len(differences) == 1 else "differ"
-        reason = f"not comparable with the baseline: {', '.join(differences)} {verb} from the recipe"
+        reason = f"{INCOMPARABLE}: {', '.join(differences)} {verb} from the recipe"
     elif not completed:
         reason = f"the run did not complete{f': {cause}' if cause else ''}"
     elif loss_nan:

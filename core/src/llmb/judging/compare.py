@@ -70,9 +70,9 @@ class PointChange:
 class RunComparison:
     """The comparison of two groups of runs. The fields are the keys of ``llmb compare --json``.
 
-    ``only_a`` and ``only_b`` are the ids of runs at points that only one side has, without a step time, or imported
-    from the log of another run of the side. If each side has one point, and the two are different, ``apart`` has the
-    parts that differ, with the values of A and B; it is not part of the JSON.
+    ``only_a`` and ``only_b`` are the ids of runs at points that only one side has, without a comparable step time,
+    or imported from the log of another run of the side. If each side has one point, and the two are different,
+    ``apart`` has the parts that differ, with the values of A and B; it is not part of the JSON.
     """
 
     a: tuple[str, ...]
@@ -105,7 +105,7 @@ class RunComparison:
 
 @attrs.frozen(kw_only=True)
 class _Run:
-    """A run that completed and whose window was measured."""
+    """A run that completed and whose window was measured, and no log with a step time that was not judged."""
 
     result: RunResult
     spec: dict[str, Any]
@@ -170,7 +170,8 @@ def _read(results: Iterable[RunResult]) -> dict[Point, list[_Run]]:
     groups: dict[Point, list[_Run]] = {}
     for result in results:
         spec, window, metrics = RunRecord(runs_folder() / result.run_id).spec(), result.window, result.metrics
-        if result.state == "completed" and window and metrics:
+        doubtful = result.imported and result.verdict == "undecided" and result.interval is None
+        if result.state == "completed" and window and metrics and not doubtful:
             repeat = Repeat(window=window, steady_state=result.steady_state, name=result.run_id)
             run = _Run(result=result, spec=spec, metrics=metrics, repeat=repeat)
             group = groups.setdefault(run.point, [])

@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 
 from llmb.analysis.mean_step_time import MeasuredWindow, mean_of_known, summarise
-from llmb.analysis.metrics import Metrics, doubt_step_time
+from llmb.analysis.metrics import Metrics, describe_other_batch, doubt_step_time
 from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
 from llmb.analysis.steady_state import SteadyState
-from llmb.analysis.verdict import Judgement, describe_missing_window, find_objection, judge_set
+from llmb.analysis.verdict import INCOMPARABLE, Judgement, describe_missing_window, find_objection, judge_set
 from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window, object_to_copies
 from llmb.judging.measure_point import measure_point
 from llmb.judging.read_logs import read_run
@@ -119,7 +119,7 @@ class Grader:
             interval=judgement.interval,
             more_repeats=judgement.more_repeats,
             repeats=tuple(each.describe(index in judgement.left_out) for index, each in enumerate(graded)),
-            notes=(*self._notes(logs), *self._explain_missing_times(graded, judgement.verdict)),
+            notes=(*self._notes(logs, judgement), *self._explain_missing_times(graded, judgement.verdict)),
             limit=1 + self.tolerance,
             rank_times=logs[0].rank_times if len(logs) == 1 else None,
             runs=self._save(graded) if save else (),
@@ -145,14 +145,14 @@ class Grader:
         return save_runs([self._describe_saved(each) for each in graded], tables, self.registry, self.steps)
 
     def _describe_saved(self, run: GradedRun) -> GradedLog:
-        candidate = attrs.evolve(run, name="the run").candidate
+        judgement = judge_set([attrs.evolve(run, name="the run").candidate], self._published_s, self.tolerance)
         over_steady = ("the metrics are those of the steady state",) if run.measured_over == "steady_state" else ()
         return GradedLog(
             run=run,
             completed=run.log.status in ("complete", "incomplete") and not run.log.failure and _ended(run.log),
-            judgement=judge_set([candidate], self._published_s, self.tolerance),
+            judgement=judgement,
             metrics=self._measure_metrics(run.step_time_s, run.tflops_per_gpu) if run.measured_over else None,
-            notes=(*self._notes([run.log]), *over_steady),
+            notes=(*self._notes([run.log], judgement), *over_steady),
         )
 
     @property
@@ -163,10 +163,11 @@ class Grader:
     def _published_s(self) -> float | None:
         return self.point.baseline.step_time_s if self.point.baseline else None
 
-    def _notes(self, logs: Sequence[ParsedLog]) -> tuple[str, ...]:
+    def _notes(self, logs: Sequence[ParsedLog], judgement: Judgement) -> tuple[str, ...]:
         """Return what a reader of the grade should know: a proxy, and what is special about the logs."""
+        batches = [batch for log in logs if (batch := self._describe_other_batch(log)) not in judgement.reason]
         proxy = proxy_note(self.point.model, self.recipe.published_model(self.point))
-        return tuple(dict.fromkeys(filter(None, (proxy, *(note for log in logs for note in _notes(log))))))
+        return tuple(dict.fromkeys(filter(None, (proxy, *batches, *(note for log in logs for note in _notes(log))))))
 
     def _explain_missing_times(self, graded: Sequence[GradedRun], verdict: Verdict | None) -> list[str]:
         """Return how to compare the ranks of one run that was measured."""
@@ -220,8 +221,19 @@ class Grader:
             cause=log.failure.cause if log.failure else log.reason or "",
             loss_nan=log.status == "nan",
             missing_window=missing,
-            doubt=f"{log.disagreement}; {ARE_REPEATS}" if log.disagreement else doubt_step_time(metrics),
+            doubt=self._doubt(log, metrics),
         )
+
+    def _doubt(self, log: ParsedLog, metrics: Metrics | None) -> str:
+        """Return why the step time of a log is not that of the configuration, or ""."""
+        if log.disagreement:
+            return f"{log.disagreement}; {ARE_REPEATS}"
+        other_batch = self._describe_other_batch(log)
+        return f"{INCOMPARABLE}: {other_batch}" if other_batch else doubt_step_time(metrics)
+
+    def _describe_other_batch(self, log: ParsedLog) -> str:
+        tokens = self.point.parallelism.global_batch_size * self.point.seq_len
+        return describe_other_batch(log.steps, tokens / self.point.gpus)
 
     def _metrics(self, runs: Sequence[GradedRun]) -> Metrics:
         """Return the metrics of the mean step time of runs that were measured in the same way."""

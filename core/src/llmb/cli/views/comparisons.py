@@ -22,11 +22,10 @@ def print_comparison(found: llmb.RunComparison) -> None:
         _print_footnotes(found)
     for name, runs in (("A", found.only_a), ("B", found.only_b)):
         if runs:
-            output.print_prose(
-                f"not compared, only in {name}, without a step time or a copy of another run: {', '.join(runs)}"
-            )
+            why = f"only in {name}, without a comparable step time or a copy of another run"
+            output.print_prose(f"not compared, {why}: {', '.join(runs)}")
     if not found.points:
-        other = "a published step time" if found.b == "baseline" else "a point in common"
+        other = "a step time to compare with a published one" if found.b == "baseline" else "a point in common"
         apart = [f"{name} is {before} in A, {after} in B" for name, before, after in found.apart]
         reason = f": {'; '.join(apart)}" if apart else ""
         output.print_message(f"nothing to compare: no run has {other}{reason}")
