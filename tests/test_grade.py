@@ -106,6 +106,35 @@ def test_a_log_of_another_batch_size_is_not_judged(grade: Llmb, tmp_path: Path) 
     assert document["interval"] is None
 
 
+@pytest.mark.parametrize(
+    ("samples", "size", "reason"),
+    [
+        (128, "", "ratio 1.000"),
+        (512, "", "not comparable with the baseline: the log has a global batch size of 512, the recipe 128"),
+        (512, "global_batch_size: 128.0 | ", "ratio 1.000"),
+        (
+            128,
+            "global_batch_size: 64 | ",
+            "not comparable with the baseline: the log has a global batch size of 64, th",
+        ),
+    ],
+)
+def test_a_log_that_prints_another_batch_size_is_not_judged(
+    llmb: Llmb, tmp_path: Path, samples: int, size: str, reason: str
+) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(
+        "".join(
+            f"Training epoch 0, iteration {step}/49 | lr: 1e-05 | {size}global_step: {step} | "
+            "reduced_train_loss: 11.03 | "
+            f"train_step_timing in s: 14.72 | consumed_samples: {samples * (step + 1)}\n"
+            for step in range(50)
+        )
+    )
+    point = ("--recipe", "nemo_launcher/llama3.1-70b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
+    assert llmb("grade", log, *point, "--json").json["reason"].startswith(reason)
+
+
 def test_a_log_with_several_runs_has_a_note(grade: Llmb, log: Callable[..., Path], tmp_path: Path) -> None:
     both = tmp_path / "both.log"
     both.write_text(log(PUBLISHED_S * 1.5).read_text() + log(PUBLISHED_S).read_text())

@@ -46,11 +46,11 @@ def flops_of(model: str, tp: int) -> float:
     return max(float(row["flops_per_sequence"]) for row in rows)  # proxies have less
 
 
-def write_log(path: Path, tflops: float, step_s: float = STEP_S) -> Path:
+def write_log(path: Path, tflops: float, batch: int, step_s: float = STEP_S) -> Path:
     lines = [
-        f" [2026-07-30 10:00:00] iteration {step:8}/      50 | consumed samples: {step:12} | elapsed time per "
+        f" [2026-07-30 10:00:00] iteration {step:8}/      50 | consumed samples: {step * batch:12} | elapsed time per "
         f"iteration (ms): {1000 * step_s:.1f} | throughput per GPU (TFLOP/s/GPU): {tflops:.1f} | "
-        f"learning rate: 1.0E-04 | global batch size: {step:5} | lm loss: {12 - step / 50:.6E} | loss scale: 1.0 | "
+        f"learning rate: 1.0E-04 | global batch size: {batch:5} | lm loss: {12 - step / 50:.6E} | loss scale: 1.0 | "
         "grad norm: 1.0 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
         for step in range(1, 51)
     ]
@@ -65,7 +65,7 @@ def test_a_log_is_judged_with_the_flops_of_its_model(
     gpu_type, dtype, gpus = point
     tp = {"llama3.1-405b": 4, "deepseek-v3": 2, "nemotron-h-56b": 2}.get(recipe, 1)
     tflops = flops_of(model, tp) * batch / (STEP_S * gpus * 1e12)
-    log = write_log(tmp_path / "train.log", tflops)
+    log = write_log(tmp_path / "train.log", tflops, batch)
     options = ("--recipe", f"megatron_bridge/{recipe}@26.06", "--gpu-type", gpu_type, "--dtype", dtype)
     grade = llmb("grade", log, *options, "--gpus", str(gpus), "--json").json
 
@@ -74,14 +74,15 @@ def test_a_log_is_judged_with_the_flops_of_its_model(
     assert metrics["flops_per_sequence"] == pytest.approx(flops_of(model, tp), rel=1e-4)
     assert metrics["model_tflops_per_gpu"] == pytest.approx(tflops, rel=1e-3)
     assert metrics["mfu"] == metrics["mfu_logged"] == pytest.approx(metrics["mfu_computed"], rel=1e-2)
-    assert not [note for note in grade["notes"] if "FLOP" in note]
+    assert not [note for note in grade["notes"] if "FLOP" in note or "batch" in note]
+    assert "batch" not in grade["reason"]
     assert (grade["verdict"] is None) == (metrics["baseline"] is None)
 
 
 def test_a_log_of_lora_is_judged_with_the_flops_that_the_published_result_implies(llmb: Llmb, tmp_path: Path) -> None:
     """Expect the published step time: 6.2 s, from 2,643 tokens/s per GPU."""
     step_s = 32 * 4096 / (8 * 2643)
-    log = write_log(tmp_path / "train.log", LORA_FLOPS * 32 / (step_s * 8 * 1e12), step_s)
+    log = write_log(tmp_path / "train.log", LORA_FLOPS * 32 / (step_s * 8 * 1e12), 32, step_s)
     options = (
         "--recipe",
         "megatron_bridge/llama3-70b-lora@26.06",

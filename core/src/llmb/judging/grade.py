@@ -232,8 +232,8 @@ class Grader:
         return f"{INCOMPARABLE}: {other_batch}" if other_batch else doubt_step_time(metrics)
 
     def _describe_other_batch(self, log: ParsedLog) -> str:
-        tokens = self.point.parallelism.global_batch_size * self.point.seq_len
-        return describe_other_batch(log.steps, tokens / self.point.gpus)
+        batch_size = self.point.parallelism.global_batch_size
+        return describe_other_batch(log.steps, batch_size, batch_size * self.point.seq_len / self.point.gpus)
 
     def _metrics(self, runs: Sequence[GradedRun]) -> Metrics:
         """Return the metrics of the mean step time of runs that were measured in the same way."""
