@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -133,6 +134,14 @@ def test_a_log_that_prints_another_batch_size_is_not_judged(
     )
     point = ("--recipe", "nemo_launcher/llama3.1-70b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
     assert llmb("grade", log, *point, "--json").json["reason"].startswith(reason)
+
+
+def test_a_dash_is_standard_input(log: Callable[..., Path]) -> None:
+    text = log(PUBLISHED_S).read_text()
+    done = subprocess.run(
+        [sys.executable, "-m", "llmb", "grade", "-", *POINT], input=text, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("pass  ")
 
 
 def test_a_log_with_several_runs_has_a_note(grade: Llmb, log: Callable[..., Path], tmp_path: Path) -> None:

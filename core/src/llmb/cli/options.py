@@ -13,6 +13,9 @@ import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_run, complete_runs_or_filter, complete_target
 
+STANDARD_INPUT = Path("/dev/stdin")
+"""The log that ``-`` names."""
+
 Spec = Annotated[
     Path,
     typer.Argument(

@@ -12,6 +12,7 @@ from llmb.cli import output
 from llmb.cli.completion import complete_recipe
 from llmb.cli.exit_codes import FAILED, SLOWER
 from llmb.cli.options import (
+    STANDARD_INPUT,
     AsJson,
     Dtype,
     Gpus,
@@ -67,7 +68,7 @@ def grade(
 
     with with_option_names(), show_activity(f"reading {logs[0]}"):
         graded = llmb.grade(
-            logs,
+            [STANDARD_INPUT if str(each) == "-" else each for each in logs],
             recipe=recipe,
             gpu_type=gpu_type,
             dtype=dtype,

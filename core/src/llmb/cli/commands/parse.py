@@ -14,6 +14,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_framework, complete_recipe
 from llmb.cli.options import (
+    STANDARD_INPUT,
     AsJson,
     OptionsError,
     Steps,
@@ -52,7 +53,6 @@ RunRecipe = Annotated[
 ]
 Gpus = Annotated[int | None, typer.Option("--gpus", metavar="N", min=1, help="Number of GPUs of the run of --recipe.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print a line per step, or per log if there are several.")]
-STANDARD_INPUT = Path("/dev/stdin")
 NO_FRAMEWORK = "no installed framework finds a step; it may have failed before the first one, or see --framework"
 
 
