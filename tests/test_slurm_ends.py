@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import re
 import shutil
 from typing import Any
 
@@ -117,7 +118,7 @@ def test_the_new_attempt_of_a_preempted_job_is_followed(toy_slurm: Any) -> None:
         open_gate(toy_slurm, attempt=1),
         framework=gated(toy_slurm),
         target={"partition": "scavenger"},
-        workload={"steps": 60},
+        workload={"steps": 10},
         measure={"window": "last"},
     )
     assert run["state"] == "completed"
@@ -125,7 +126,7 @@ def test_the_new_attempt_of_a_preempted_job_is_followed(toy_slurm: Any) -> None:
     logs = {file.name for file in (record / "logs").iterdir()}
     assert {"train.0.log", "train.1.log", "slurm.log"} <= logs
     assert (record / "logs/train.0.log").read_text().count("toy step") < 5
-    assert toy_slurm.steps_of(record) == list(range(1, 61))
+    assert toy_slurm.steps_of(record) == list(range(1, 11))
     assert toy_slurm.jobs()[run["run_id"]] == [run["job_id"]]
     assert causes(run) == ["preempted", "completed"]
     user = getpass.getuser()
@@ -139,7 +140,8 @@ def test_the_new_attempt_of_a_preempted_job_is_followed(toy_slurm: Any) -> None:
         "cjp7u", run["run_id"].partition("-")[0]
     )
     page = page.replace("alice", user)
-    assert matches(page, shown, numbers_differ=True), f"{shown}\nexpected:\n{page}"
+    texts = [re.sub(r", start-up and exit .*", "", text) for text in (page, shown)]  # a fast machine has no such time
+    assert matches(*texts, numbers_differ=True), f"{shown}\nexpected:\n{page}"
 
 
 @pytest.mark.slow
