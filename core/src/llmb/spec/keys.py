@@ -46,11 +46,11 @@ class WorkloadTable:
     `./mylm.toml#RECIPE`. Example: ``"nemo_launcher/grok1-314b"``
     """
     gpu_type: str
-    """A GPU type of the recipe. Example: ``"h100"``"""
+    """A GPU type of the recipe. Another one needs `parallelism.global_batch_size`. Example: ``"h100"``"""
     dtype: str
     """A dtype of the recipe that the GPU supports. Example: ``"fp8"``"""
     gpus: PositiveInt
-    """GPUs of all nodes: a part of one node, or complete nodes. Example: ``1024``"""
+    """GPUs of all nodes: a part of one node, or complete nodes. With `cpu`: processes. Example: ``1024``"""
     variant: str | None = None
     """One of several published configurations of this GPU type, dtype and number of GPUs. Default: the
     publisher's default. Example: ``"mxfp8"``
@@ -214,7 +214,9 @@ class TargetTable:
     Example: ``true``
     """
     max_jobs: PositiveInt | None = None
-    """At most this many runs of this sweep are pending or running at a time. Default: no limit. Example: ``16``"""
+    """At most this many runs of this sweep are pending or running at a time. The others are submitted only while
+    a process follows them. Default: no limit. Example: ``16``
+    """
     gpus_per_node: PositiveInt | None = None
     """GPUs of a node, such as 8 for H100 and 4 for GB200. Default: the GPU type's. Example: ``4``"""
     env: Mapping[str, str] = FrozenMap()
