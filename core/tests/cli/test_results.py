@@ -89,6 +89,16 @@ def test_logged_and_computed_tflops_that_differ_are_both_shown_and_the_mfu_names
     assert (f"MFU {100 * two[mfu_from]:.2f} % of 989 TFLOP/s, {of}" in shown) == differ
 
 
+@pytest.mark.parametrize(("computed", "shown"), [(0.3673, "MFU 33.40 % (logged)"), (0.334, "MFU 33.40 % days")])
+def test_the_mfu_of_a_judged_run_is_marked_if_logged_tflops_differ(
+    computed: float, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    window = {"first": 35, "last": 44, "count": 10, "step_time_s": 7.908, "step_time_std_s": 0.01}
+    two = {"mfu": 0.334, "mfu_computed": computed, "mfu_logged": 0.334, "model_tflops_per_gpu": computed * 989}
+    print_results([result(metrics=METRICS | two, window=window)])
+    assert shown in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_run_of_a_sweep_shows_its_values_and_its_repeat(capsys: pytest.CaptureFixture[str]) -> None:
     sweep = {"workload.gpus": 64, "parallelism.tp": 2, "measure.window": [35, 44], "env.A": "on"}
     print_results([result(sweep=sweep, repeat=2, repeats=3)])

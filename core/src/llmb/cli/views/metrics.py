@@ -76,6 +76,11 @@ def _differing_logged_tflops(metrics: llmb.Metrics) -> str:
     return "" if logged == format_number(metrics.model_tflops_per_gpu) else logged
 
 
+def is_mfu_logged(metrics: llmb.Metrics) -> bool:
+    """Check whether the MFU is that of logged TFLOP/s, which differ from those by step time."""
+    return metrics.mfu == metrics.mfu_logged and bool(_differing_logged_tflops(metrics))
+
+
 def _mfu(metrics: llmb.Metrics) -> str:
     """Return the MFU, with its basis if the logged and the computed TFLOP/s differ."""
     if metrics.mfu is None or metrics.peak_flops is None:

@@ -6,6 +6,7 @@ from rich.text import Text
 
 import llmb
 from llmb.cli import output
+from llmb.cli.views.metrics import is_mfu_logged
 from llmb.cli.views.numbers import describe_steps, format_number, four_digits
 
 STYLES = {"pass": "green", "fail": "red", "undecided": "yellow"}
@@ -52,11 +53,12 @@ def window_row(window: llmb.MeasuredWindow | None, origin: str) -> tuple[str, st
 
 
 def rates_row(metrics: llmb.Metrics | None) -> tuple[str, str]:
-    """Return tokens/s, MFU and days to 1T tokens, as far as they are known."""
+    """Return tokens/s, MFU and days to 1T tokens, as far as they are known. Mark an MFU of logged TFLOP/s."""
     if metrics is None:
         return "tokens/s", ""
     parts = [format_number(metrics.tokens_per_s)]
-    parts.append(f"MFU {100 * metrics.mfu:.2f} %" if metrics.mfu is not None else "")
+    basis = " (logged)" if is_mfu_logged(metrics) else ""
+    parts.append(f"MFU {100 * metrics.mfu:.2f} %{basis}" if metrics.mfu is not None else "")
     days = format_number(metrics.days_per_1t_tokens)
     parts.append(f"days to 1T tokens {days}" if days else "")
     return "tokens/s", "    ".join(filter(None, parts))
