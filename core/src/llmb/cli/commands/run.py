@@ -19,7 +19,9 @@ def run(
     overrides: Overrides = None,
     target: TargetName = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Prepare and submit all jobs, then exit.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Prepare, submit all jobs that target.max_jobs allows, then exit.")
+    ] = False,
     check: WithCheck = False,
     as_json: AsJson = False,
 ) -> None:
