@@ -59,6 +59,9 @@ TOKENS = (
     "AKIA" + "EXAMPLE7" * 2,
     "ASIA" + "EXAMPLE7" * 2,
     "wandb_v1_" + "aB3_" * 19 + "a",
+    "pypi-" + "AgEIcHlwaS5vcmc" + "a-B_" * 40,
+    "AIza" + "Sy_-1" * 7,
+    "npm_" + "aB3x" * 9,
 )
 
 
@@ -90,6 +93,7 @@ ORDINARY = (
     b"no such folder: hf_model_dir",
     b"see github_pat_dir",
     b"project wandb_v1_migration",
+    b"npm_config_cache=/root/.npm npm_lifecycle_event pypi-server AIza AIzawa",
 )
 
 

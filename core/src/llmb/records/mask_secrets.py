@@ -26,6 +26,7 @@ _SHAPES = {
     **dict.fromkeys((b"dckr_pat_", b"dckr_oat_"), _REST),  # of a registry of images: of a user, of an organization
     **dict.fromkeys((b"nvapi-", b"glpat-", b"xoxb-", b"xoxp-"), _REST),
     **dict.fromkeys((b"sk-proj-", b"sk-ant-", b"sk-svcacct-"), _REST),  # OpenAI, Anthropic
+    b"pypi-AgE": _REST,  # PyPI
 }
 """Beginnings of tokens that no other text has, each with the rest of the token as a regular expression.
 
@@ -37,6 +38,8 @@ _AMBIGUOUS_SHAPES = {
     **dict.fromkeys((b"hf_", b"github_pat_"), rb"[A-Za-z0-9]{16}%s{0,%d}" % (_WORD, LONGEST_TOKEN - 16)),
     b"wandb_v1_": _REST,  # 77 characters, accepted since wandb 0.22.3
     b"sk-": rb"%s{32,%d}" % (_WORD, LONGEST_TOKEN),  # older keys of OpenAI, and others
+    b"AIza": _WORD + rb"{35}(?!%s)" % _WORD,  # API keys of Google, which have 39 characters
+    b"npm_": rb"[A-Za-z0-9]{36}(?!%s)" % _WORD,
     **dict.fromkeys((b"AKIA", b"ASIA"), rb"[A-Z0-9]{16}(?![A-Za-z0-9])"),  # ids of AWS keys, which have 20 characters
 }
 """Beginnings of tokens that ordinary words also have, each with the rest of the token as a regular expression.
