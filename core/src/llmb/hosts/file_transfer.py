@@ -56,11 +56,11 @@ def _script(*call: str) -> str:
 
 
 def _archive(files: Mapping[str, str], mode: int, token: str) -> bytes:
-    """Return a tar archive of the files under their temporary names."""
+    """Return a compressed tar archive of the files under their temporary names: job scripts of a sweep are alike."""
     import tarfile  # not needed for this machine
 
     stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT, encoding="utf-8") as archive:
+    with tarfile.open(fileobj=stream, mode="w:gz", compresslevel=1, format=tarfile.GNU_FORMAT) as archive:
         for name, text in files.items():
             data = text.encode()
             folder, base = posixpath.split(name)

@@ -1,12 +1,12 @@
 # Bash side of file_transfer.py: write_files and read_files.
 
-# write_files TOKEN NAME...: write files atomically. Standard input is a tar archive of the files under temporary names,
-# which contain TOKEN.
+# write_files TOKEN NAME...: write files atomically. Standard input is a compressed tar archive of the files under
+# temporary names, which contain TOKEN.
 write_files() {
   local token=$1 name partial names=()
   shift
   for name; do names+=("${name%/*}/.${name##*/}.$token.partial" "$name"); done
-  if tar --no-same-owner --no-same-permissions -xPf - && rename_all "${names[@]}"; then return; fi
+  if tar --no-same-owner --no-same-permissions -xzPf - && rename_all "${names[@]}"; then return; fi
   for partial in "${names[@]}"; do [[ $partial != *."$token".partial ]] || printf '%s\0' "$partial"; done | xargs -0 rm -f
   return 1
 }
