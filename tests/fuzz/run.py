@@ -33,6 +33,7 @@ from llmb.cli import app
 
 LIMIT_S = 2.0
 HANG_S = 20.0
+REPORTED_EVERY = 1000  # inputs
 SCHEDULER = Path("/proc/self/schedstat")
 """Linux: nanoseconds on a CPU, nanoseconds of waiting for one, and time slices of the main thread."""
 EXIT_CODES = {0, 1, 2, 3, 4}
@@ -128,19 +129,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inputs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first input, to continue an earlier run")
     parser.add_argument("--only", type=int, help="run this input alone")
     parser.add_argument("--kind", choices=KINDS, help="run this kind of input alone")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     names = [options.kind] if options.kind else [*KINDS]
-    numbers = range(options.inputs) if options.only is None else [options.only]
+    numbers = range(options.first, options.first + options.inputs) if options.only is None else [options.only]
     failures = 0
-    for number in numbers:
+    for done, number in enumerate(numbers):
+        if done and done % REPORTED_EVERY == 0:
+            print(f"{done:,} of {len(numbers):,} inputs, {failures} failures", file=sys.stderr, flush=True)
         kind = names[number % len(names)]
         if problem := fuzz(options.seed, number, kind):
             failures += 1
             print(f"--seed {options.seed} --only {number} --kind {kind!r}: {problem}", flush=True)
-    print(f"{len(numbers)} inputs, {failures} failures")
+    print(f"{len(numbers):,} inputs, {failures} failures")
     return 1 if failures else 0
 
 
