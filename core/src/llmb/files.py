@@ -1,4 +1,4 @@
-"""Atomic writes, and the text files that packages ship."""
+"""Atomic writes, files that may not exist, and the text files that packages ship."""
 
 import functools
 import os
@@ -25,6 +25,15 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o644, sync: bool =
     except OSError:
         partial.unlink(missing_ok=True)
         raise
+
+
+def file_exists(path: Path) -> bool:
+    """Check whether a path exists. Raise OSError if that is unknown, which `Path.exists` of Python 3.14 does not."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 @functools.lru_cache(maxsize=256)  # each run of a sweep needs the same files

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from paramiko import ConfigParseError, SSHConfig
 
+from llmb.files import file_exists
 from llmb.values.errors import TargetError
 
 DEPTH = 16  # of nested includes, as in OpenSSH
@@ -27,7 +28,7 @@ def read_ssh_config(machine: Path = Path("/etc/ssh/ssh_config")) -> SSHConfig:
     config = SSHConfig()
     for file in (Path(os.path.expanduser("~/.ssh/config")), machine):
         try:
-            if not file.exists():
+            if not file_exists(file):
                 continue
             config.parse(_lines(file, file.parent, DEPTH))
         except (ConfigParseError, ValueError) as error:

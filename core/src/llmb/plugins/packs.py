@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from llmb.files import file_exists
 from llmb.logs.signature_files import decode_signatures
 from llmb.plugins.entry_points import PACK_CONTENT, PluginEntry
 from llmb.values.errors import Fault, PluginError, located
@@ -88,6 +89,6 @@ def read_pack_signatures(pack: PluginEntry) -> list[Signature]:
 def _tables(pack: PluginEntry, name: str) -> tuple[Path, Mapping[str, Any]]:
     """Return a file of a pack and its tables, none if the pack does not have the file. Raise PluginError."""
     file = (pack.folder or Path()) / name
-    if pack.folder is None or not file.exists():
+    if pack.folder is None or not file_exists(file):
         return file, {}
     return file, read_toml(file, PluginError)

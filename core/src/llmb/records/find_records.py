@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 
+from llmb.files import file_exists
 from llmb.paths import home_folder
 from llmb.records.create_records import NOTHING_STARTED, complete_stale_sweeps
 from llmb.records.record import OTHER_HOME, RunRecord, runs_folder
@@ -47,7 +48,7 @@ def folder_names() -> list[str]:
 def is_record(name: str) -> bool:
     """Check whether a folder is a record. One that cannot be read is a record too, so that users see it."""
     try:
-        return (runs_folder() / name / "run.toml").exists()
+        return file_exists(runs_folder() / name / "run.toml")
     except OSError:
         return True
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from llmb.files import write_atomically
+from llmb.files import file_exists, write_atomically
 from llmb.logs.steps_csv import steps_csv
 from llmb.paths import home_folder
 from llmb.records.lock_file import lock_file
@@ -73,7 +73,7 @@ class RunRecord:
     @property
     def complete(self) -> bool:
         """True if the record was created to its end."""
-        return (self.directory / "run.toml").exists()
+        return file_exists(self.directory / "run.toml")
 
     def remove(self) -> None:
         """Delete a record that was just created."""

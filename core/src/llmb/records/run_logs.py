@@ -11,6 +11,7 @@ import attrs
 from llmb.analysis.mean_step_time import estimate_time_left_s, find_limit_step
 from llmb.analysis.metrics import measure_run
 from llmb.analysis.valid_range import STEP_TIME_S, possible
+from llmb.files import file_exists
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.logs.files import blocks_of
 from llmb.logs.rank_steps import RankSteps
@@ -84,7 +85,7 @@ class RunLogs:
         """Parse what the copies gained since the last call. Return True if they gained something. Raise RecordError."""
         before = dict(self._parsed)
         try:
-            for log in self.files if self._record.logs.exists() else ():  # a new run has none
+            for log in self.files if file_exists(self._record.logs) else ():  # a new run has none
                 for block in blocks_of(self._record.logs / log.copy, self._parsed.get(log.copy, 0)):
                     self._parse(log, block)
         except OSError as error:
