@@ -41,7 +41,8 @@ def framework(toy: Any) -> str:
 
 
 def test_this_machine_and_the_recipes_that_can_run_on_it(toy: Any, framework: str) -> None:
-    found = checks(toy, status=0, PYTHONPATH=framework)
+    path = install_programs(toy.folder / "bin", docker="echo '27.1.1|/'")
+    found = checks(toy, status=0, PYTHONPATH=framework, PATH=path)
     assert all(found[name]["ok"] for name in ("records", "plugins", "local: reachable", "local: work directory"))
     assert "available: judged, tiny" in found["local: toy recipes"]["detail"]
     assert "llama2-tiny" in found["local: maxtext recipes"]["detail"]
@@ -80,7 +81,7 @@ def test_recipes_without_an_image_are_available_although_containers_have_no_gpus
 
 
 def test_a_recipe_for_other_gpus_names_those_of_the_target_and_all_published_types(toy: Any) -> None:
-    path = install_programs(toy.folder / "bin", nvidia_smi=f"echo '{H100S}'", nvidia_ctk="")
+    path = install_programs(toy.folder / "bin", nvidia_smi=f"echo '{H100S}'", nvidia_ctk="", docker="echo '27.1.1|/'")
     name_target("box", scheduler="local")
     detail = checks(toy, "box", status=0, PATH=path)["megatron_bridge recipes"]["detail"]
     own = [each for each in detail.split("; ") if "llama3.1-405b@26.06" in each]

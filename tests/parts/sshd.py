@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import shutil
 import signal
 import socket
@@ -209,15 +210,15 @@ def open_connections(address: str, port: int) -> int:
 
 
 def sshd_processes() -> dict[int, int]:
-    """Return the processes named sshd, each with its parent."""
+    """Return the processes of sshd, each with its parent. Since OpenSSH 9.8, those of a session have other names."""
     found = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            pid, _, rest = Path("/proc", name, "stat").read_text(errors="replace").partition(" (sshd) ")
+            stat = Path("/proc", name, "stat").read_text(errors="replace")
         except OSError:  # the process has just ended
             continue
-        if rest:
-            found[int(pid)] = int(rest.split()[1])
+        if process := re.match(r"(\d+) \(sshd(?:-session|-auth)?\) \S (\d+) ", stat):
+            found[int(process[1])] = int(process[2])
     return found
 
 
