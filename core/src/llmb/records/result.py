@@ -230,7 +230,7 @@ def read_result(record: RunRecord) -> RunResult:
             **{key: provenance.get(key) for key in ("created", "sweep", "repeat", "repeats", "first_repeat")},
             "tolerance": measure.get("tolerance"),
             "imported": bool(provenance.get("imported")),
-            "updated": _as_text(updated_s),
+            "updated": result.get("updated") or _as_text(updated_s),
             "progress": attrs.asdict(progress) if progress else None,
         }
     )
