@@ -156,7 +156,7 @@ def test_a_state_of_a_later_version_counts_as_running() -> None:
 
 @pytest.mark.parametrize(("attempt", "reason"), [(0, "BeginTime"), (1, "requeued (BeginTime)")])
 def test_the_pause_before_a_new_attempt_is_named(attempt: int, reason: str) -> None:
-    assert squeue(f"8|PENDING|{attempt}|0|0|(null)|BeginTime|1:00|").reason == reason
+    assert squeue(f"8|PENDING|{attempt}|0|0|a|(null)|BeginTime|1:00|").reason == reason
 
 
 def test_a_requeued_job_has_its_attempt() -> None:
@@ -178,12 +178,12 @@ def test_exit_codes(text: str, code: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     ("line", "left_s"),
     [
-        ("1|RUNNING|0|0|0|(null)|None|59:58|", 3598),
-        ("1|RUNNING|0|0|0|(null)|None|1-02:00:03|", 93603),
-        ("1|RUNNING|0|0|0|(null)|None|UNLIMITED|", None),
-        ("1|RUNNING|0|0|0|(null)|None|INVALID|", None),
-        ("1|COMPLETING|0|0|0|(null)|None|0:05|", None),
-        ("1|PENDING|1|0|0|(null)|BeginTime|1:00|", None),
+        ("1|RUNNING|0|0|0|a|(null)|None|59:58|", 3598),
+        ("1|RUNNING|0|0|0|a|(null)|None|1-02:00:03|", 93603),
+        ("1|RUNNING|0|0|0|a|(null)|None|UNLIMITED|", None),
+        ("1|RUNNING|0|0|0|a|(null)|None|INVALID|", None),
+        ("1|COMPLETING|0|0|0|a|(null)|None|0:05|", None),
+        ("1|PENDING|1|0|0|a|(null)|BeginTime|1:00|", None),
     ],
 )
 def test_a_running_job_has_the_time_until_its_limit(line: str, left_s: int | None) -> None:
