@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -72,6 +73,19 @@ def test_a_running_job_has_the_time_until_its_limit(folder: Path) -> None:
     assert 600 - DEADLINE_S < left_s <= 600
     (folder / "gate").touch()
     assert job.ended().time_left_s is None
+
+
+@pytest.mark.parametrize("text", ["x[$(touch {})]", "three hours", "08"])
+def test_nothing_in_the_file_of_the_time_limit_is_executed(text: str, folder: Path, tmp_path: Path) -> None:
+    gate, planted = shlex.quote(str(tmp_path / "gate")), tmp_path / "planted"
+    limit = shlex.quote(text.format(planted))
+    job = Job(folder, f"echo {limit} >time_limit; : >written; until [ -e {gate} ]; do sleep 0.02; done")
+    job.submit()
+    wait_until((folder / "written").exists)
+    assert (job.status.state, job.status.time_left_s) == ("running", None)
+    assert not planted.exists()
+    (tmp_path / "gate").touch()
+    job.ended()
 
 
 def test_a_job_that_was_never_submitted_is_absent(folder: Path) -> None:

@@ -43,7 +43,8 @@ poll() {
     state=pending
     [ -e "$2/begun" ] && state=running
     { IFS= read -r ended <"$2/ended"; } 2>/dev/null && state=ended
-    if [ "$state" = running ] && { read -r limit <"$2/time_limit"; } 2>/dev/null; then
+    { [ "$state" = running ] && read -r limit <"$2/time_limit"; } 2>/dev/null
+    if [[ $limit =~ ^[1-9][0-9]{0,15}$ ]]; then # bash would run commands in other text, and the job can write the file
       printf -v now '%(%s)T' -1 && left=$((limit - now))
     fi
     if [ "$state" = ended ]; then :; elif [ -e "$2/cancelled" ]; then
