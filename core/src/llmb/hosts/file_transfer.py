@@ -60,7 +60,9 @@ def _archive(files: Mapping[str, str], mode: int, token: str) -> bytes:
     import tarfile  # not needed for this machine
 
     stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w:gz", compresslevel=1, format=tarfile.GNU_FORMAT) as archive:
+    with tarfile.open(
+        fileobj=stream, mode="w:gz", compresslevel=1, format=tarfile.GNU_FORMAT, encoding="utf-8"
+    ) as archive:
         for name, text in files.items():
             data = text.encode()
             folder, base = posixpath.split(name)
