@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from llmb.drive import progress as module
 from llmb.drive.progress import ProgressFiles, ProgressReporter
+from llmb.records.record import RunRecord
+from llmb.records.run_logs import RunLogs
 from llmb.state_machine.events import Progress
 from llmb.state_machine.states import State
 from llmb.values.steps import Step
@@ -24,8 +27,8 @@ class Training:
         self.series = SimpleNamespace(
             count=0, rhythm=rhythm, steps=[Step(step=n, time_s=step_time_s) for n in range(9)]
         )
-        logs = SimpleNamespace(series=self.series, progress=self._progress)
-        run: Any = SimpleNamespace(logs=logs, plan=SimpleNamespace(run=SimpleNamespace(steps=100)))
+        self.logs = SimpleNamespace(series=self.series, progress=self._progress, parser_error="")
+        run: Any = SimpleNamespace(logs=self.logs, plan=SimpleNamespace(run=SimpleNamespace(steps=100)))
         self._reporter = ProgressReporter({"a": run}, {})
 
     def _progress(self, state: Any, detail: str, _time_left_s: float | None) -> Progress:
@@ -59,6 +62,26 @@ def test_start_up_and_exit_are_no_pauses(count: int, monkeypatch: pytest.MonkeyP
     training = Training(monkeypatch, 0.5, 1)
     assert training.details(0.0, count=count) == [""]
     assert training.details(3000.0, count=count) == []
+
+
+def test_steps_that_cannot_be_parsed_are_no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = Training(monkeypatch, 0.5, 1)
+    assert training.details(0.0) == [""]
+    training.logs.parser_error = "the parser failed"
+    assert training.details(3000.0) == []
+
+
+def test_the_error_of_a_parser_is_shown_beside_the_attempt(tmp_path: Path) -> None:
+    plan: Any = SimpleNamespace(
+        job=SimpleNamespace(phases=(), sidecars=()),
+        script=SimpleNamespace(logs={}),
+        run=SimpleNamespace(id="a", name="a", steps=10),
+    )
+    plugin: Any = SimpleNamespace()
+    logs = RunLogs(plan, RunRecord(tmp_path), plugin, plugin)
+    logs.parser_error = "the parser failed"
+    assert logs.progress("running").detail == "the parser failed"
+    assert logs.progress("running", "attempt 1").detail == "attempt 1: the parser failed"
 
 
 def test_a_job_that_is_over_has_no_time_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,14 +101,15 @@ class ProgressReporter:
         return ": ".join(filter(None, (attempt, self._reasons.get(run_id), pause)))
 
     def _describe_pause(self, run_id: str) -> str:
-        """Return for how long a run that trains has printed no step, if that is unusual."""
-        series, now_s = self._runs[run_id].logs.series, time.monotonic()
+        """Return for how long a run that trains has printed no step, if that is unusual and its log can be parsed."""
+        logs, now_s = self._runs[run_id].logs, time.monotonic()
+        series = logs.series
         count, since_s = self._steps.get(run_id, (-1, now_s))
         if series.count != count:
             self._steps[run_id] = series.count, now_s
             return ""
         paused_s, is_training = now_s - since_s, 0 < count < self._runs[run_id].plan.run.steps
-        if not is_training or paused_s < PAUSE_S:
+        if not is_training or logs.parser_error or paused_s < PAUSE_S:
             return ""
         printing_s = estimate_time_left_s(series.steps, series.rhythm) or 0.0
         if paused_s < PAUSE_FACTOR * printing_s:

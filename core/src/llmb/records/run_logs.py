@@ -143,7 +143,7 @@ class RunLogs:
 
     def progress(self, state: RunState, detail: str = "", time_left_s: float | None = None) -> Progress:
         """Return how far the run is. ``time_left_s`` is the time until the time limit of its job, if known."""
-        run, step, detail = self._plan.run, None, detail or self.parser_error
+        run, step = self._plan.run, None
         with self._catch_parser_error():
             step = self.series.last_step
         is_timed = step and state == "running"
@@ -158,7 +158,7 @@ class RunLogs:
             mfu=self._mfu(step),
             left_s=estimate_time_left_s(self.series.steps, run.steps - self.series.count) if is_timed else None,
             limit_step=self._limit_step(time_left_s) if is_timed and time_left_s is not None else None,
-            detail=detail,
+            detail=": ".join(filter(None, (detail, self.parser_error))),
         )
 
     def _limit_step(self, time_left_s: float) -> int | None:
