@@ -404,3 +404,42 @@ def test_the_number_of_steps_is_that_of_the_configuration(tmp_path: Path) -> Non
 
     log.write_text(log.read_text() + "completed step: 4, seconds: 0.5, loss: 5.1\n")
     assert llmb.parse([log], framework="maxtext").status == "complete"
+
+
+def test_a_run_that_reaches_its_target_loss_is_complete(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(
+        "Config param steps: 90\ncompleted step: 0, seconds: 9.5, loss: 5.125\n"
+        "Training stopped: Target loss self.config.target_eval_loss=5.5 is achieved.\n"
+        "completed step: 1, seconds: 0.5, loss: 5.1\n"
+    )
+
+    parsed = llmb.parse([log], framework="maxtext")
+
+    assert (parsed.status, parsed.series.total_steps) == ("complete", 2)
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    {
+        "Job received termination signal (SIGTERM).": (
+            "unknown: the job received SIGTERM and stopped after a checkpoint"
+        ),
+        "You may have run out of training data. Received <class 'StopIteration'> exception: ()": (
+            "the dataset has no more data"
+        ),
+        "`load_next_batch()` failed with <class 'StopIteration'> exception: ().": "the dataset has no more data",
+        "`next(self.data_iterator)` failed with <class 'ValueError'> exception: (x).": (
+            "the data loader failed (ValueError)"
+        ),
+        "Checkpointing failed. Barrier timed out": "a checkpoint could not be written or read",
+    }.items(),
+)
+def test_the_reason_why_a_training_stopped(tmp_path: Path, message: str, cause: str) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(f"Config param steps: 90\ncompleted step: 0, seconds: 0.5, loss: 5.1\nTraining stopped: {message}\n")
+
+    parsed = llmb.parse([log], framework="maxtext")
+
+    assert parsed.failure
+    assert (parsed.status, parsed.failure.cause) == ("incomplete", cause)
