@@ -12,10 +12,13 @@ _NAMES = {
     b"lm_loss": ("loss", 1.0),  # GPT-NeoX
     b"throughput per GPU (TFLOP/s/GPU)": ("tflops_per_gpu", 1.0),
     b"throughput (TFLOP/s/GPU)": ("tflops_per_gpu", 1.0),
+    b"compute per GPU (TFLOP/s/GPU)": ("tflops_per_gpu", 1.0),  # Primus 26: value of the step (avg mean)
     b"TFLOPs": ("tflops_per_gpu", 1.0),  # DeepSpeed: per GPU
     b"approx flops per GPU": ("tflops_per_gpu", 1.0),  # GPT-NeoX: 55.2TFLOPS
     b"tokens per gpu per second (tgs)": ("tokens_per_s_per_gpu", 1.0),  # DeepSpeed
     b"tokens per GPU (tokens/s/GPU)": ("tokens_per_s_per_gpu", 1.0),  # Primus: value of the step / mean
+    b"tokens/s/GPU inst/harmonic mean": ("tokens_per_s_per_gpu", 1.0),  # Primus 26: value of the step / mean
+    b"toks/s/gpu": ("tokens_per_s_per_gpu", 1.0),  # Megatron-LM, reinforcement learning
     b"tokens/sec/gpu": ("tokens_per_s_per_gpu", 1.0),  # Swiss AI
     b"tokens/sec/GPU": ("tokens_per_s_per_gpu", 1.0),
 }
