@@ -38,7 +38,7 @@ _NAME = re.compile(rb"((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?::(?: |$)|$)")
 _JOINED = re.compile(rb"(\w+?(?:Error|Exception))\1+")
 """The same name several times, because ranks without labels wrote it at the same time."""
 
-_WORTH_READING = re.compile(rb"Error|Exception|Interrupt|Exit|Empty|\nF\d{4}|Traceback \(")
+_WORTH_READING = re.compile(rb"Error|Exception|Interrupt|Exit|Empty|(?m:^F\d{4})|Traceback \(")
 """A text without any of these has no error."""
 
 _REPORTED = re.compile(
@@ -53,11 +53,19 @@ _OUTERMOST_FRAMES = (b", in <module>", b", in _run_module_as_main")
 """Ends of the first frame of an exception that nothing caught. The traceback of a caught one begins where it is caught.
 """
 
+_GROUP = b"Exception Group Traceback (most recent call last):"
+_MARGIN = re.compile(rb" *\| ?| +(?=\+-)")
+"""What Python prints at the beginning of each line of an exception group."""
+
+_WRAPPER = re.compile(rb"(?:[A-Za-z_]\w*\.)*(?:(?:Base)?ExceptionGroup|ProcessRaisedException):")
+"""An exception that contains the errors of others. Python prints these errors after it."""
+
 _TRACKER = b'multiprocessing/resource_tracker.py"'
 """Part of a stack frame of the process that cleans up for others. Its exceptions mean nothing."""
 
 _FROM_OTHERS = re.compile(
     rb"\bDist\w+Error|ChildFailedError|\bConnection\w*Error|BrokenPipeError|TimeoutError|NCCL|\bnccl[A-Z]|[Gg]loo"
+    rb"|\b(?:Actor(?:Died|Unavailable)|NodeDied|WorkerCrashed)Error\b|HCCL|\bHccl[A-Z]"  # of Ray; NCCL of Ascend
     rb"|\b(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED): "  # the status codes of gRPC
     rb"|^(?:[\w.]+\.)?(?:KeyboardInterrupt|SystemExit|SignalException|GeneratorExit)\b"
 )
@@ -67,7 +75,7 @@ _TRACE = re.compile(
     rb"""\s*(?: frame\ \#\d+: | \#?\d+\ +0x[0-9a-f]+ | @\s+0x[0-9a-f]+ | PC:\ @ | 0x[0-9a-f]+:\     # C++
               | \S*\(\S*\+0x[0-9a-f]+\)\ ?\[0x | \*\*\*\ (?:Check\ failure|SIG[A-Z]+\ ) | =+\ backtrace
               | File\ ".*",?\ line\ \d+ | Traceback\ \(most | (?:Current\ t|T)hread\ 0x | Extension\ modules: # Python
-              | <no\ Python\ frame> | [~^\s]+$ | [-=]+$
+              | <no\ Python\ frame> | [~^\s]+$ | [-=]+$ | \+\ Exception\ Group\ | \+[-+\ \d.]+$
             )""",
     re.VERBOSE,
 )
@@ -162,6 +170,7 @@ class _Rank:
     """State of the stack trace that a rank is printing."""
 
     code_follows: bool = False
+    in_group: bool = False
     frames: bool = False
     uncaught: bool = False
     of_tracker: bool = False
@@ -183,6 +192,10 @@ def read_tail(tail: bytes) -> list[TailLine]:
 
 
 def _read_line(offset: int, line: bytes, label: bytes, text: bytes, rank: _Rank, kept: list[TailLine]) -> None:
+    if rank.in_group and (margin := _MARGIN.match(text)):
+        text = text[margin.end() :]
+    else:
+        rank.in_group = _GROUP in text
     is_code = rank.code_follows and text.startswith(b"    ")
     is_trace = _TRACE.match(text) is not None
     rank.code_follows = is_trace
@@ -198,7 +211,7 @@ def _read_line(offset: int, line: bytes, label: bytes, text: bytes, rank: _Rank,
     elif not (is_error and rank.of_tracker):
         kind: Literal["error", "ignored error", "report", "text"] = "text"
         if is_error:
-            kind = "ignored error" if rank.reported else "error"
+            kind = "ignored error" if rank.reported or _WRAPPER.match(stripped) else "error"
             rank.last_error = len(kept)
         elif _REPORT.match(stripped):
             kind = "report"
@@ -208,6 +221,8 @@ def _read_line(offset: int, line: bytes, label: bytes, text: bytes, rank: _Rank,
 
 
 def _unlabelled(line: bytes) -> bytes:
-    """Return a line without time, rank labels and colours."""
+    """Return a line without time, rank labels and colours, and without the margin of an exception group."""
     text = without_time(without_escapes(line)[0] if ESCAPE in line else line)
-    return text[len(label_of(text)) :]
+    text = text[len(label_of(text)) :]
+    margin = _MARGIN.match(text)
+    return text[margin.end() :] if margin else text

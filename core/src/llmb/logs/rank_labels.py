@@ -11,7 +11,7 @@ LABEL = re.compile(
         | \[pod/[\w.-]{1,253}/[\w.-]{1,63}\][ ]               # kubectl logs --prefix
         | \((?:[^()\n]{1,60}[ ])?pid=\d{1,9}(?:,[ ]ip=[\d.]{7,15})?\)[ ]  # Ray, SkyPilot
         | (?:\d{1,3}\.){3}\d{1,3}:[ ] | localhost:[ ]         # pdsh, an address
-        | (?!python|mlx\d)[A-Za-z][\w.-]*+(?<=\d):[ ]         # pdsh, a name with a number
+        | (?!python|mlx\d|E[A-Z]\d{4}:)[A-Za-z][\w.-]*+(?<=\d):[ ]  # pdsh, a name with a number, no code of CANN
         | (?=[\w.-]{1,12}+/)(?=\S*[A-Za-z_])[\w.-]++/\d+[ ]  # nemo-run's role and replica
         )++""",
     re.VERBOSE,

@@ -1,0 +1,238 @@
+"""The cause of failures of programs of 2025 and 2026: each text follows a public report, in our own words.
+
+The first value after the text is the cause, then the rank and the host.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from parts.command_line import Llmb, command_line
+
+FRAMES = 'Traceback (most recent call last):\n  File "/opt/train.py", line 7, in <module>\n    main()\n'
+STEPS = "".join(
+    f" iteration {step:8}/     900 | elapsed time per iteration (ms): 1617.2 | lm loss: 7.5E+00 |\n" for step in (1, 2)
+)
+XID = "kernel: NVRM: Xid (PCI:0000:dc:00): "
+GPU_ERROR = "the driver reports a GPU error"
+NVLINK = f"{GPU_ERROR} (149: the hardware has an NVLink error)"
+HUB = "huggingface_hub.errors.HfHubHTTPError: {} for url 'https://huggingface.co/api/models/a/b' (Request ID: Root=1)\n"
+DOCKER = "docker: Error response from daemon: failed to create task for container: "
+WAITED = "a rank waited in vain for the other ranks"
+DIED = "another process of the run died"
+DEEPEP = "the exchange of tokens between experts timed out (DeepEP)"
+
+
+def of_rank(rank: int, error: str) -> str:
+    return "".join(f"[rank{rank}]: {line}\n" for line in (FRAMES + error).splitlines())
+
+
+NCCL_ERROR = of_rank(
+    3, "torch.distributed.DistBackendError: NCCL error in: x.cpp:94, unhandled cuda error, NCCL version 2.27.5\n"
+    "ncclUnhandledCudaError: Call to CUDA function failed.\n",
+)  # fmt: skip
+
+FAILED = {
+    # the driver's kernel log: docs.nvidia.com/deploy/xid-errors
+    "channel removed after an error": (
+        f"{XID}45, pid=7, name=python3, Ch 00000001 caused by previous Xid 149\n{XID}154, GPU recovery action\n",
+        NVLINK, None, None,
+    ),
+    "fatal NVLink error after others": (
+        f"{XID}145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2)\n{XID}121, C2C Link corrected\n{XID}163, PSHC\n"
+        f"{XID}149, NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x026001c6)\n", NVLINK, None, None,
+    ),
+    "hung channel": (
+        f"{XID}109, pid=7, name=pt_main_thread, Ch 00000008, errorString CTX SWITCH TIMEOUT\n",
+        f"{GPU_ERROR} (109: the program's channel hung at a context switch)", None, None,
+    ),
+    "corrected error before another failure": (
+        f"{XID}63, pid=7, Row Remapper: New row marked for remapping\n" + of_rank(2, "ValueError: bad shard"),
+        "a process failed with ValueError", 2, None,
+    ),
+    # NVLink across nodes
+    "IMEX": (
+        "gb1:1:1 [0] NCCL WARN MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX "
+        "channel configuration.\n" + NCCL_ERROR, "the nodes cannot share GPU memory over NVLink (IMEX)", None, "gb1",
+    ),
+    "NVLink SHARP": (
+        "n2:4:4 [3] transport/nvls.cc:345 NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2 : "
+        "CUDA error 2 'out of memory'.\n" + NCCL_ERROR,
+        "the NVLink switches do not work (NVLink SHARP)", None, "n2",
+    ),
+    "fabric": (
+        "gpu: Test CUDA failure common.cu:1030 'system not yet initialized'\n", "the GPUs' fabric is not ready",
+        None, None,
+    ),
+    # NVIDIA/nccl 1788, 1029
+    "multicast": (
+        "node004:7:7 [1] transport/nvls.cc:254 NCCL WARN Cuda failure 401 'the operation cannot be performed in the "
+        "present state'\n" + NCCL_ERROR,
+        "a GPU call of NCCL failed (the operation cannot be performed in the present state)", None, "node004",
+    ),
+    "shared GPU": (
+        "n1:1:2 [0] init.cc:1124 NCCL WARN Multiple Ranks are using the same GPU/Partition. Set X=1\n",
+        "two processes use the same GPU", None, "n1",
+    ),
+    "versions of NCCL": (
+        "n1:1:2 [0] init.cc:9 NCCL WARN Mismatched NCCL version detected : rank 0 version 22703 rank 8 version 22809\n"
+        + NCCL_ERROR, "processes use different versions of NCCL", None, "n1",
+    ),
+    "port that went down": (
+        "n1:1:2 [0] transport/net_ib.cc:9 NCCL WARN NET/IB : mlx5_3:1 Got non-fatal async event: port error(10)\n"
+        + NCCL_ERROR, "a port of the network failed (mlx5_3:1)", None, "n1",
+    ),
+    "NVSHMEM": (
+        "/build/src/modules/transport/ibgda/ibgda.cpp:2966: non-zero status: 7 create DCT share err.\n",
+        "NVSHMEM could not use the network (ibgda)", None, None,
+    ),
+    # NVIDIA-NeMo/Megatron-Bridge 5067, deepseek-ai/DeepEP 570
+    "expert exchange": (of_rank(6, "RuntimeError: DeepEP error: timeout (dispatch CPU)"), DEEPEP, 6, None),
+    "barrier of experts": ("DeepEP timeout check failed: rank = 6, thread = 0, value = 0)\n", DEEPEP, None, None),
+    # Ray
+    "worker of Ray": (
+        "(raylet) A worker died or was killed while executing a task by an unexpected system error. Worker PID: 7\n"
+        + FRAMES + "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n",
+        "unknown: a process of the run died", None, None,
+    ),
+    "error in a worker of Ray": (
+        "ray.exceptions.ActorDiedError: The actor died because of an error raised in its creation task, ray::A()\n"
+        '  File "/opt/worker.py", line 178, in __init__\n    load()\nValueError: unknown model type\n',
+        "a process failed with ValueError", None, None,
+    ),
+    "memory of a node of Ray": (
+        "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n",
+        "the host is out of memory", None, None,
+    ),
+    # XLA
+    "coordination service": (
+        "[rank3] WatchTasksAsync failed for task 3: UNAVAILABLE: failed to connect to all addresses\n", DIED, 3, None,
+    ),
+    "check of XLA": (
+        "F0912 11:59:01.941641  741969 shape_tree.cc:54] Check failed: id >= 0 (-1 vs. 0)\n*** Check failure stack "
+        "trace: ***\n    @     0x7f0e2365c1d4  absl::Flush()\nAborted (core dumped)\n",
+        "a check in native code failed (id >= 0 (-1 vs. 0))", None, None,
+    ),
+    # huggingface_hub 1, with httpx
+    "requests": (HUB.format("Client error '429 Too Many Requests'"), "the model hub rejects so many requests",
+                 None, None),
+    "login": (HUB.format("Client error '401 Unauthorized'"), "the model hub rejected the token", None, None),
+    "access": (HUB.format("Client error '403 Forbidden'"), "the account has no access to the model's files",
+               None, None),
+    "server": (HUB.format("Server error '503 Service Unavailable'"), "the model hub failed", None, None),
+    # huggingface/xet-core 444
+    "Xet": (
+        of_rank(0, "RuntimeError: Data processing error: CAS service error : Request failed after 5 retries"),
+        "a download from the model hub failed", 0, None,
+    ),
+    # containers
+    "CDI": (
+        DOCKER + "error modifying OCI spec: unresolvable CDI devices nvidia.com/gpu=all\n",
+        "the container engine does not know the GPUs of the node", None, None,
+    ),
+    "hook in the mode cdi": (
+        DOCKER + "error running prestart hook #0: Using requested mode 'cdi'\ninvoking the NVIDIA Container Runtime "
+        "Hook directly is not supported.\n", "the container engine has no GPU runtime", None, None,
+    ),
+    # NVIDIA/enroot 249
+    "named container": (
+        'slurmstepd: error: pyxis: error: a container with name "a" does not exist, and --container-image is not set\n'
+        "srun: error: node07: task 0: Exited with exit code 1\n",
+        "the named container does not exist on a node", 0, "node07",
+    ),
+    # other accelerators
+    "illegal access of HIP": (
+        of_rank(3, "torch.AcceleratorError: HIP error: an illegal memory access was encountered"),
+        "the program accessed GPU memory that is not its own", 3, None,
+    ),
+    "queue of ROCr": (
+        ":0:rocdevice.cpp:3586: Callback: Queue 0x7f78 aborting with error : HSA_STATUS_ERROR_EXCEPTION: An operation "
+        "resulted in a hardware exception. code: 0x1016\nAborted (core dumped)\n",
+        "a GPU or its driver failed (HSA_STATUS_ERROR_EXCEPTION: the program raised an exception)", None, None,
+    ),
+    "hang of a GPU of AMD": (
+        "HW Exception by GPU node-3 (Agent handle: 0x55d) reason :GPU Hang\n", "a GPU or its driver failed", None, None,
+    ),
+    "driver of AMD": (
+        "[138.9] amdgpu 0000:1c:00.0: {1}uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!\n",
+        "a GPU has a hardware error (uncorrectable)", None, None,
+    ),
+    "compiler of Gaudi": (
+        of_rank(6, "RuntimeError: [Rank:6] FATAL ERROR :: MODULE:PT_BRIDGE Exception in Launch thread...\nCheck "
+                "$HABANA_LOGS/ for detailsGraph compile failed. synStatus=synStatus 26 [Generic failure]."),
+        "the compiler of the accelerator failed", 6, None,
+    ),
+    "memory of Gaudi": (
+        "RuntimeError: [Rank:0] FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::939524096 (896)MB\n",
+        "the accelerator is out of memory", None, None,
+    ),
+    "timeout of HCCL": (
+        of_rank(1, "RuntimeError: OPS function error: HcclAllreduce, error code is 6\nEI0006: [PID: 7] Getting socket "
+                "times out."), WAITED, 1, None,
+    ),
+    "process before, on an NPU": (
+        "RuntimeError: [ERROR] HCCL error in: ProcessGroupHCCL.cpp:64\nEJ0001: 2024-05-21 Failed to initialize the "
+        "HCCP process.\n", "an accelerator is held by another process", None, None,
+    ),
+    # Python and PyTorch
+    "exception group": (
+        "[rank2]:   + Exception Group Traceback (most recent call last):\n"
+        '[rank2]:   |   File "/opt/train.py", line 7, in <module>\n[rank2]:   |     main()\n'
+        "[rank2]:   | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)\n"
+        "[rank2]:   +-+---------------- 1 ----------------\n"
+        "[rank2]:     | Traceback (most recent call last):\n"
+        '[rank2]:     |   File "/opt/data.py", line 90, in load\n[rank2]:     |     raise ValueError("no tokens")\n'
+        "[rank2]:     | ValueError: no tokens\n[rank2]:     +------------------------------------\n",
+        "a process failed with ValueError", 2, None,
+    ),
+    "error in a spawned process": (
+        FRAMES + "torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 5 terminated with the following "
+        'error:\nTraceback (most recent call last):\n  File "/opt/spawn.py", line 90, in _wrap\n    fn()\n'
+        "ValueError: bad size\n", "a process failed with ValueError", None, None,
+    ),
+    "spawned process": (
+        FRAMES + "torch.multiprocessing.spawn.ProcessExitedException: process 3 terminated with signal SIGKILL\n",
+        "unknown: a process ended with signal SIGKILL", None, None,
+    ),
+    "descriptors": (FRAMES + "RuntimeError: received 0 items of ancdata\n", "a process had too many files open",
+                    None, None),
+}  # fmt: skip
+
+HARMLESS = [
+    f"{XID}145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008)\n",
+    f"{XID}63, pid='<unknown>', Row Remapper: New row (0x1) marked for remapping, reset gpu to activate.\n",
+    f"{XID}121, pid=7, C2C Link corrected error\n",
+    f"{XID}162, PSHC_REENGAGED\n",
+    "n1:1:2 [0] NCCL INFO MNNVL busId 0x1901000 fabric UUID 0.0 cliqueId 0x7ffe state 3 healthMask 0x0\n",
+    "WARN: IB: read failed in ib_roce_get_version_num: Invalid argument\n",
+    "Failed to check the \"should dump\" flag on TCPStore, (maybe TCPStore server has shut down too early)\n",
+    "Error while fetching `HF_TOKEN` secret value from your vault: 'Requesting secret HF_TOKEN timed out.'\n",
+    "  | Name  | Type   | Params\n  | model | GPTModel | 8.0 B\n",
+]  # fmt: skip
+"""Messages of healthy runs that resemble those of failures."""
+
+
+@pytest.fixture
+def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
+    return command_line(capsys)
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_a_recent_failure_has_its_cause(llmb: Llmb, tmp_path: Path, name: str) -> None:
+    text, *expected = FAILED[name]
+    log = tmp_path / "job.out"
+    log.write_text(text)
+
+    failure = llmb("parse", log, "--framework", "megatron_bridge", "--json").json["failure"]
+    assert failure, "no cause"
+    assert [failure["cause"], failure["rank"], failure["host"]] == expected
+    assert failure["remedy"]
+
+
+@pytest.mark.parametrize("text", HARMLESS, ids=lambda text: text[:60])
+def test_a_message_of_a_healthy_run_is_no_cause(llmb: Llmb, tmp_path: Path, text: str) -> None:
+    log = tmp_path / "job.out"
+    log.write_text(STEPS + text)
+
+    assert llmb("parse", log, "--framework", "megatron_bridge", "--json").json["failure"] is None
