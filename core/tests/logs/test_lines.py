@@ -142,6 +142,22 @@ def test_a_line_with_several_needles_is_read_once() -> None:
     ]
 
 
+def test_a_parser_may_set_other_needles_after_each_line() -> None:
+    class Alternating(ToyParser):
+        """Parser that searches for the end of a step after each step."""
+
+        needles: Sequence[bytes] = (b"begin ",)
+
+        def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+            self.needles = (b"step ",) if b"begin" in line else (b"begin ",)
+            return super().read_line(line)
+
+    log = b"".join(b"step 7 left out\nbegin\nbegin again\nstep %d took 1.5 s\n" % number for number in range(5000))
+
+    found = [item.step for item in parse(log, parser=Alternating()) if isinstance(item, Step)]
+    assert found == [*range(5000)]
+
+
 def test_a_notice_may_name_the_log_that_it_is_from() -> None:
     parser = ToyParser()
 

@@ -18,6 +18,9 @@ BEFORE = 4 << 10
 AFTER = 16 << 10
 """Bytes of a line that are read before and after a needle, so that memory does not depend on the length of a line."""
 
+SHORT = 512
+"""Bytes of the first search for other needles."""
+
 
 @attrs.define
 class _Log:
@@ -143,13 +146,23 @@ class LineParser(LogParser):
         return data[begin:]
 
     def __needle_places(self, data: bytes, begin: int) -> Iterator[int]:
-        """Yield where needles begin in data[begin:]. After each line, the parser may set other needles."""
-        needles = self.needles
-        for place in search_for(tuple(needles)).find_all(data, begin):
-            yield place
-            if self.needles != needles:
-                yield from self.__needle_places(data, place + 1)
-                return
+        """Yield where needles begin in data[begin:]. After each line, the parser may set other needles.
+
+        A parser that does so may do it again soon, so the next search is short and then doubles its length.
+        """
+        length = len(data)
+        while begin < len(data):
+            needles, end = self.needles, begin + length
+            overlap = max(map(len, needles), default=1) - 1
+            for place in search_for(tuple(needles)).find_all(data, begin, end + overlap):
+                if place >= end:
+                    break
+                yield place
+                if self.needles != needles:
+                    begin, length = place + 1, SHORT
+                    break
+            if self.needles == needles:
+                begin, length = end, 2 * length
 
     def __read(
         self, read: Callable[[bytes], Iterable[Step | Notice]], line: bytes, log: _Log, found: list[Step | Notice]

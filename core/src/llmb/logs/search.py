@@ -25,9 +25,9 @@ class TextSearch:
         self._groups = [ordered[number::count] for number in range(count)]
         self._automata = [BytesAhoCorasick(group, MatchKind.LeftmostLongest) for group in self._groups]
 
-    def find_all(self, data: bytes, start: int = 0) -> list[int]:
-        """Return where texts begin in ``data`` at or after ``start``, in ascending order."""
-        rest = memoryview(data)[start:]
+    def find_all(self, data: bytes, start: int = 0, end: int | None = None) -> list[int]:
+        """Return where texts begin in ``data[start:end]``, in ascending order."""
+        rest = memoryview(data)[start:end]
         found = (automaton.find_matches_as_indexes(rest) for automaton in self._automata)
         return sorted([start + begin for _, begin, _ in chain.from_iterable(found)])
 
