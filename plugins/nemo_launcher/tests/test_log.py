@@ -277,7 +277,7 @@ def test_a_garbled_log_does_not_stop_the_parser(log: str) -> None:
     assert all(read(NeMoLog, each) for each in garbled(log.encode()))
 
 
-@pytest.mark.parametrize("end", [" | \n", " |\n   "])
+@pytest.mark.parametrize("end", [" | \n", " |\n   ", "\n| ", " \n  | "])
 @pytest.mark.parametrize("fields", [1, 2, 3])
 def test_lines_of_nemo_2_that_a_copy_wrapped(end: str, fields: int) -> None:
     log = ""

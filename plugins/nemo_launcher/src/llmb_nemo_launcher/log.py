@@ -15,12 +15,13 @@ _STEP_TIME, _STEP_LOSS = "train_step_timing in s", "reduced_train_loss"
 _BAR_BEGIN = b"Epoch "
 _TIME, _LOSS = b"train_step_timing in s=", b"reduced_train_loss="
 _LINE = b"Training epoch "
+_TIME_FIELD, _LOSS_FIELD = b"train_step_timing in s: ", b"reduced_train_loss: "
 _BUFFER = b"buffer_size: "
 """Part of the configuration that NeMo prints at its start: the number of steps over which it averages times."""
 
 _SAVED = b"Global Checkpoint Save : Rank: 0 :"
 _SAVED_S = re.compile(rb"Iteration: \d{1,15} : .*Save duration: (\d{1,12}\.\d+)s")
-_WRAPPED_AT = re.compile(rb"\|\s*\n\s*")
+_WRAPPED_AT = re.compile(rb"\s*(?:\|\s*\n|\n\s*\|)\s*")
 _MOST_STEPS = 10**15  # a longer number is garbled
 _STOPPED = b"`Trainer.fit` stopped: `max_steps="
 _LINES = (_LINE, _SAVED, _STOPPED)
@@ -41,7 +42,7 @@ class NeMoLog(LineParser):
     numbers have about four digits, so the step is the 2 of 2/20, after the steps of the epochs before. If DLLogger
     prints the same step in full, its numbers count. DLLogger counts steps from 0, so its step 1 is the step 2 of
     2/20. NeMo 2 prints ``Training epoch 0, iteration 1/19 | global_step: 1 | ...``, where the iteration is counted
-    per epoch and the step is ``global_step``. Copies of such lines may be wrapped after a ``|``.
+    per epoch and the step is ``global_step``. Copies of such lines may be wrapped before or after a ``|``.
 
     ``timing_buffer`` is the number of steps over which NeMo 1 averages its times, if the recipe states it; otherwise
     the log may. ``first_step`` is for a run, because it must be known before there is a log. ``printed_every`` is the
@@ -96,12 +97,14 @@ class NeMoLog(LineParser):
 
     def _read_iteration(self, line: bytes, *, torn: bool) -> list[Step | Notice]:
         match = _ITERATION.search(line)
-        wrapped = line.rstrip().endswith(b"|")
+        cut = line.rstrip().endswith(b"|")
+        wrapped = cut or _TIME_FIELD not in line  # unless the log has no times
         needles = _WRAPPED if wrapped else _LINES
         if wrapped or self._begun:
             self.needles = needles
         step = match and _iteration(int(match[1]), line[match.end() :], torn=torn)
-        if not match or not step or (wrapped and b"global_step: " not in line):
+        numbered = b"global_step: " in line or not wrapped or (_LOSS_FIELD in line and not cut)
+        if not match or not step or not numbered:
             return []
         if not self._begun:
             self._has_times = step.time_s is not None
@@ -114,10 +117,10 @@ class NeMoLog(LineParser):
         """Return the step of NeMo 2 whose record began in a line before, with the fields that are printed so far."""
         before = self.text_before()
         begin = before.rfind(_LINE)
-        if begin < 0 or not before.rstrip().endswith(b"|"):
+        if begin < 0 or not (before.rstrip().endswith(b"|") or line.lstrip().startswith(b"|")):
             self.needles = _LINES
             return []
-        return self._read_iteration(_WRAPPED_AT.sub(b"| ", before[begin:] + line), torn=False)
+        return self._read_iteration(_WRAPPED_AT.sub(b" | ", before[begin:] + line), torn=False)
 
     def _read_mlperf(self, line: bytes) -> list[Step | Notice]:
         found = self._mlperf.read(line)
