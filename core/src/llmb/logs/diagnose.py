@@ -35,7 +35,8 @@ def diagnose(
 ) -> Failure | None:
     """Return the cause that the logs of one run contain, or None. Missing and empty logs are skipped.
 
-    A primary signature is the cause, wherever it is. Of several logs, the signature with the earliest time counts.
+    A primary signature is the cause, wherever it is. Of several logs, the signature with the earliest time counts. A
+    primary signature in a warning is the cause only if no exception ended a process.
     A secondary signature means that something else failed before: the cause is then the last exception before the
     signature, or at the end of a log without a signature. If that exception only reports another process, it becomes
     the evidence of the secondary signature. If a launcher only reports that a process ended, the cause is unknown.
@@ -81,6 +82,8 @@ class Diagnosis:
         if not hits:
             return None
         best = _earliest(hits)
+        if best.is_warning and (exception := self.own_exception(self.errors({}), ended=True)):
+            return exception
         if best.signature.primary:
             return self._failure(best.signature, best.path, best.offset, best.cause, best.process)
         errors = self.errors({hit.path: hit.offset for hit in hits})
@@ -187,8 +190,8 @@ class Diagnosis:
 
 def _earliest(hits: Sequence[Hit]) -> Hit:
     """Return the hit of the lowest weight with the earliest time, or if a log has no times, the lowest offset."""
-    weight = min(hit.signature.weight for hit in hits)
-    candidates = [hit for hit in hits if hit.signature.weight == weight]
+    weight = min(hit.weight for hit in hits)
+    candidates = [hit for hit in hits if hit.weight == weight]
     times = [time_at(hit.path, hit.offset) for hit in candidates] if len(candidates) > 1 else []
     dated = [(time, hit) for time, hit in zip(times, candidates, strict=False) if time]
     if dated and len(dated) == len(candidates):

@@ -32,6 +32,17 @@ _FRAME = re.compile(rb'  File "[^"]*", line \d+')
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
+_WARNING = re.compile(
+    rb"""(?:^|[\s\[:])
+         (?: W\d{3,4}(?:\d{4})?\ | W\ external/ | \w+\ W\ \d{4}- | WARN(?:ING)?\b | [A-Z][a-z]+Warning:\ | wandb:\ )
+         (?!.*\b[Ii]nitialization:)""",
+    re.VERBOSE,
+)
+"""What loggers print before a warning. An initialization that failed with a warning ends the program later."""
+
+_OF_NCCL = b"NCCL WARN "
+"""What NCCL prints before an error."""
+
 
 @attrs.frozen
 class LogLine:
@@ -45,12 +56,21 @@ class LogLine:
 
 @attrs.frozen
 class Hit:
-    """A signature found in a log, and the byte where it begins. ``match`` is that of the signature's pattern."""
+    """A signature found in a log, and the byte where it begins. ``match`` is that of the signature's pattern.
+
+    ``is_warning`` is True for a primary signature in a warning, which the program may have survived.
+    """
 
     path: Path
     offset: int
     signature: Signature
     match: re.Match[str] | None = None
+    is_warning: bool = False
+
+    @property
+    def weight(self) -> float:
+        """The weight of the signature, or more for a warning. The lowest weight in a log counts."""
+        return 0.5 if self.is_warning else self.signature.weight
 
     @property
     def process(self) -> Process:
@@ -91,14 +111,18 @@ class SignatureSearch:
         Primary and secondary signatures may overlap, so each kind has a search.
         """
         primary, others = self._groups
-        kept, best = b"", None
+        kept: bytes = b""
+        best: Hit | None = None
         for block in blocks_of(path, start):
             data, begin = kept + block, start - len(kept)
             hits = self._hits(path, primary, data, begin)
-            if hit := next(hits, None):
-                return _below_code(hit, hits, data, begin)
-            if (best is None or best.signature.weight > 1) and (hit := self._lightest(path, others, data, begin)):
-                best = hit if best is None or hit.signature.weight < best.signature.weight else best
+            for hit in hits:
+                if not _is_warning(data, hit.offset - begin):
+                    return _below_code(hit, hits, data, begin)
+                if best is None or best.weight >= 1:
+                    best = attrs.evolve(hit, is_warning=True)
+            if (best is None or best.weight > 1) and (other := self._lightest(path, others, data, begin)):
+                best = other if best is None or other.weight < best.weight else best
             start, kept = start + len(block), data[-OVERLAP:]
         return best
 
@@ -134,6 +158,12 @@ class SignatureSearch:
             match = _match(path, offset, signature)
             if match or not signature.pattern:
                 yield Hit(path, offset, signature, match)
+
+
+def _is_warning(data: bytes, place: int) -> bool:
+    """Check whether a line is a warning, according to its text before this place."""
+    before = _LINE_END.split(data[max(0, place - PREFIX) : place])[-1]
+    return _WARNING.search(before) is not None and _OF_NCCL not in before
 
 
 def _below_code(hit: Hit, later: Iterator[Hit], data: bytes, begin: int) -> Hit:
