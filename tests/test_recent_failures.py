@@ -197,6 +197,107 @@ FAILED = {
     ),
     "descriptors": (FRAMES + "RuntimeError: received 0 items of ancdata\n", "a process had too many files open",
                     None, None),
+    "launcher of Open MPI 5": (
+        "prterun noticed that process rank 2 with PID 1617008 on node cpu155 exited on\nsignal 4 (Illegal instruction)."
+        "\n", "unknown: a process ended with signal 4", 2, "cpu155",
+    ),
+    "terminal of torchrun": (
+        "W0616 00:37:22.830000 401 torch/distributed/elastic/agent/server/api.py:719] Received Signals.SIGHUP death "
+        "signal, shutting down workers\n",
+        "unknown: a process received signal SIGHUP (its terminal or ssh session ended)", None, None,
+    ),
+    "heartbeats of ranks": (
+        "[WARNING] [RankMonitorServer:34] Did not get subsequent heartbeat. Waited 171.92 seconds.\n", WAITED, 34, None,
+    ),
+    "compiler without the GPU": (
+        of_rank(6, "RuntimeError: Internal Triton PTX codegen error:\nptxas fatal   : Value 'sm_103a' is not defined "
+                "for option 'gpu-name'"),
+        "the image's compiler for GPU code does not know this GPU type (sm_103a)", 6, None,
+    ),
+    "configuration of pydantic": (
+        FRAMES + "pydantic_core._pydantic_core.ValidationError: 2 validation errors for MaxTextConfig\ndataset_path\n  "
+        "Input should be a valid string\n",
+        "a value of the configuration is missing or invalid (MaxTextConfig)", None, None,
+    ),
+    "ncclras": (
+        "#0-0 (b339) INCOMPLETE\n  Missing communicator data from 1 rank\n  Rank 1 -- GPU 0 managed by process 6 on "
+        "node n13\n", DIED, 1, "n13",
+    ),
+    "libfabric": (
+        "n1:1:2 [7] create_nccl_ofi_component:459 NCCL WARN NET/OFI Couldn't open AV. RC: -22, ERROR: Invalid argument"
+        "\n", "NCCL could not use the network", None, "n1",
+    ),
+    "tests of NCCL": (
+        "n1: Test NCCL failure common.cu:961 'internal error - please report this issue / '\n",
+        "NCCL failed (internal error)", None, "n1",
+    ),
+    "buffers of NCCL": (
+        NCCL_ERROR.replace("[rank3]: ", "") + "Last error:\nFailed to CUDA calloc async 608 bytes\n",
+        "the accelerator is out of memory", None, None,
+    ),
+    "last error of NCCL": (
+        NCCL_ERROR + "[rank3]: Last error:\n[rank3]: Cuda failure 401 'the operation cannot be performed'\n",
+        "a GPU call of NCCL failed (the operation cannot be performed)", 3, None,
+    ),
+    "heartbeats of tasks": (
+        "jax.errors.JaxRuntimeError: UNAVAILABLE: The following tasks are unhealthy (stopped sending heartbeats):\n"
+        "/job:jax_worker/replica:0/task:3\nThe tasks have crashed.\n", DIED, 3, None,
+    ),
+    "barrier of tasks": (
+        "jax.errors.JaxRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: a::1.\nThe first task at the barrier: "
+        "/job:jax_worker/replica:0/task:2. Some timed out task names:\n/job:jax_worker/replica:0/task:5\n",
+        WAITED, 5, None,
+    ),
+    "instruction in XLA": (
+        "jax.errors.JaxRuntimeError: INTERNAL: Failed to record CUDA event: CUDA_ERROR_ILLEGAL_INSTRUCTION\n",
+        "a GPU or its driver failed", None, None,
+    ),
+    "network between slices": (
+        "Megascale detects a hang but cannot determine the root cause. Please inspect it.\n", WAITED, None, None,
+    ),
+    "TPU of a slice": (
+        "Megascale detects a hang that is likely caused by bad TPU chips on the following hosts. Please remove them.\n"
+        "The host that have bad TPUs are: gke-tpu-1-abc\n", "an accelerator halted", None, "gke-tpu-1-abc",
+    ),
+    "check for NaN": (
+        FRAMES + "FloatingPointError: invalid value (nan) encountered in jit(train_step)\n", "a value became NaN",
+        None, None,
+    ),
+    "file on a network": (
+        of_rank(4, "TimeoutError: [Errno 110] Connection timed out: '/nfs/a.bin'"), "a file system failed", 4, None,
+    ),
+    "locks of files": (
+        of_rank(0, "OSError: [Errno 37] No locks available"), "a file system does not support locks", 0, None,
+    ),
+    "fork": (
+        FRAMES + "BlockingIOError: [Errno 11] Resource temporarily unavailable\n",
+        "a user has too many processes or threads", None, None,
+    ),
+    "memory policy": (
+        "numactl: This system does not support NUMA policy\n", "the container may not bind memory", None, None,
+    ),
+    "allocation that ended": (
+        "srun: error: Unable to confirm allocation for job 12345: Invalid job id specified\n",
+        "the job's allocation has ended", None, None,
+    ),
+    "matrix product": (
+        of_rank(1, "RuntimeError: /opt/gemm/cublaslt_gemm.cu:750 in function cublas_gemm: cuBLAS Error: the function "
+                "failed to launch on the GPU"),
+        "a GPU library failed (the function failed to launch on the GPU)", 1, None,
+    ),
+    "GPUs that only TensorFlow misses": (
+        "2025-01-20 10:00:00.0: E external/local_xla/xla/cuda_driver.cc:152] failed call to cuInit: INTERNAL: CUDA "
+        f"error: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected\n{FRAMES}KeyError: 1\n",
+        "a process failed with KeyError", None, None,
+    ),
+    "warning of NCCL that the program survived": (
+        "n1:1:2 [0] transport/nvls.cc:598 NCCL WARN Cuda failure 1 'invalid argument'\n"
+        + of_rank(0, "TypeError: unexpected keyword argument"), "a process failed with TypeError", 0, None,
+    ),
+    "module that is optional": (
+        "WARNING:root:Failed to import modelopt: ModuleNotFoundError: No module named 'modelopt'\n" + "loading\n" * 9
+        + FRAMES + "AssertionError: bad shape\n", "a process failed with AssertionError", None, None,
+    ),
 }  # fmt: skip
 
 HARMLESS = [
