@@ -431,6 +431,18 @@ def test_a_run_that_stops_at_its_exit_interval_is_complete() -> None:
 
     assert series(stopped.encode()).total_steps == 3
     assert series((stopped + run).encode()).total_steps == 1000
+    reached = (
+        f"{run}[rank-0/8][INFO] : [EarlyStop] Reached target! Stopping training. eval_loss: 3.29 | duration: 5.2 |\n"
+    )
+    assert series(reached.encode()).total_steps == 3
+
+
+def test_a_line_with_bars_after_a_record_is_no_part_of_it() -> None:
+    record = " iteration 1/ 9 | elapsed time per iteration (ms): 10.0 | lm loss: 1.5 |\n"
+    others = "evaluated\n[TimeToTrain] status: success | samples_count: 172032 | throughput: 29.27\n"
+
+    (step,) = series((record + others).encode()).steps
+    assert "samples_count" not in step.figures
 
 
 @pytest.mark.parametrize(
