@@ -294,6 +294,37 @@ FAILED = {
         "n1:1:2 [0] transport/nvls.cc:598 NCCL WARN Cuda failure 1 'invalid argument'\n"
         + of_rank(0, "TypeError: unexpected keyword argument"), "a process failed with TypeError", 0, None,
     ),
+    "call that a graph does not allow": (
+        of_rank(3, "torch.AcceleratorError: CUDA error: operation not permitted when stream is capturing\n"
+                "Search for `cudaErrorStreamCaptureUnsupported' in the documentation.\n"),
+        "the program made a call that a CUDA graph does not allow", 3, None,
+    ),
+    "plans of cuDNN": (
+        of_rank(1, "RuntimeError: /opt/f16.cu:373 in function operator(): cuDNN Error: [cudnn_frontend] Error: No "
+                "execution plans support the graph.. For more information, enable logging.\n"),
+        "no attention kernel supports the model and the settings", 1, None,
+    ),
+    "window of symmetric memory": (
+        of_rank(2, "RuntimeError: NCCL error: invalid argument (run with NCCL_DEBUG=WARN for details)\n"),
+        "NCCL failed", 2, None,
+    ),
+    "halted TPU": (
+        "E1224 10:00:00.1 7 x.cc:1] 0x0x0_TC0: *** Halt is unexpected, all pending programs will fail. This is\n",
+        "an accelerator halted", None, None,
+    ),
+    "memory that the network may not read": (
+        of_rank(10, "RuntimeError: NCCL Error 2: unhandled system error (run with NCCL_DEBUG=INFO for details)\n")
+        + "n1:4:8 [0] misc/ibvwrap.cc:182 NCCL WARN Call to ibv_reg_mr_iova2 failed with error Invalid argument\n",
+        "the network adapter cannot access the GPU's memory", None, "n1",
+    ),
+    "memory that the network may not lock": (
+        "n1:4:8 [0] misc/ibvwrap.cc:182 NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory\n",
+        "the processes may not lock enough memory for the network", None, "n1",
+    ),
+    "signal in Lightning": (
+        f"[rank: 5] Received SIGTERM: 15\n{FRAMES}lightning.pytorch.utilities.exceptions.SIGTERMException\n",
+        "unknown: a process was terminated", 5, None,
+    ),
     "module that is optional": (
         "WARNING:root:Failed to import modelopt: ModuleNotFoundError: No module named 'modelopt'\n" + "loading\n" * 9
         + FRAMES + "AssertionError: bad shape\n", "a process failed with AssertionError", None, None,

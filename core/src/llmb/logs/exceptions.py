@@ -67,7 +67,7 @@ _FROM_OTHERS = re.compile(
     rb"\bDist\w+Error|ChildFailedError|\bConnection\w*Error|BrokenPipeError|TimeoutError|NCCL|\bnccl[A-Z]|[Gg]loo"
     rb"|\b(?:Actor(?:Died|Unavailable)|NodeDied|WorkerCrashed)Error\b|HCCL|\bHccl[A-Z]"  # of Ray; NCCL of Ascend
     rb"|\b(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED): "  # the status codes of gRPC
-    rb"|^(?:[\w.]+\.)?(?:KeyboardInterrupt|SystemExit|SignalException|GeneratorExit)\b"
+    rb"|^(?:[\w.]+\.)?(?:KeyboardInterrupt|SystemExit|SignalException|SIGTERMException|GeneratorExit)\b"
 )
 """Errors of a process that lost the connection to another process, never reached it, or received a signal."""
 
