@@ -325,6 +325,18 @@ FAILED = {
         f"[rank: 5] Received SIGTERM: 15\n{FRAMES}lightning.pytorch.utilities.exceptions.SIGTERMException\n",
         "unknown: a process was terminated", 5, None,
     ),
+    "preemption by Kueue": (
+        "  Normal  EvictedDueToPreempted  2m  kueue  Preempted to accommodate a workload (UID: 9f54, JobUID: a20d)\n",
+        "the scheduler took the job's nodes for another one", None, None,
+    ),
+    "preemption by Kubernetes": (
+        "  Normal  Preempted  2m  default-scheduler  Preempted by pod 1d6e3a04-1b0c on node n1\n",
+        "the scheduler took the job's nodes for another one", None, None,
+    ),
+    "time limit of Kubernetes": (
+        "  Warning  DeadlineExceeded  1m  job-controller  Job was active longer than specified deadline\n",
+        "the job reached its time limit", None, None,
+    ),
     "module that is optional": (
         "WARNING:root:Failed to import modelopt: ModuleNotFoundError: No module named 'modelopt'\n" + "loading\n" * 9
         + FRAMES + "AssertionError: bad shape\n", "a process failed with AssertionError", None, None,
