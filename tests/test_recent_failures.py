@@ -22,6 +22,7 @@ DOCKER = "docker: Error response from daemon: failed to create task for containe
 WAITED = "a rank waited in vain for the other ranks"
 DIED = "another process of the run died"
 DEEPEP = "the exchange of tokens between experts timed out (DeepEP)"
+MEGASCALE = "E0801 10:00:01.0 9 x.cc:1] Megascale detects a hang that is likely caused by "
 
 
 def of_rank(rank: int, error: str) -> str:
@@ -336,6 +337,32 @@ FAILED = {
     "time limit of Kubernetes": (
         "  Warning  DeadlineExceeded  1m  job-controller  Job was active longer than specified deadline\n",
         "the job reached its time limit", None, None,
+    ),
+    "bad cores of a TPU": (
+        f"{MEGASCALE}bad TPU tensor core chips on the following hosts. Please remove the hosts from the fleet.\n"
+        "  The host that have bad TPUs are: tpu-w-3\n", "an accelerator halted", None, "tpu-w-3",
+    ),
+    "network between slices": (
+        f"{MEGASCALE}a networking issue. Please examine the networking stack of these hosts.\n"
+        "  The hosts are: tpu-w-3\n", "the network between the nodes failed", None, "tpu-w-3",
+    ),
+    "different programs": (
+        f"{MEGASCALE}inconsistent HLO module compilation across workers.\n", "processes run different programs",
+        None, None,
+    ),
+    "hang between slices": (f"{MEGASCALE}running different modules on different devices.\n", WAITED, None, None),
+    "TPU in use": (
+        "RuntimeError: Unable to initialize backend 'tpu': UNKNOWN: TPU initialization failed: open(/dev/vfio/0): "
+        "Device or resource busy: Device or resource busy; Couldn't open iommu group /dev/vfio/0\n",
+        "an accelerator is held by another process", None, None,
+    ),
+    "lost slice builder": (
+        "E1 10:00:01.0 9 x.cc:1] Lost connection to the SliceBuilder controller task (normally worker task 0).\n",
+        DIED, None, None,
+    ),
+    "old CPU": (
+        "FATAL ERROR: This binary was compiled with avx enabled, but this feature is not available on this processor\n",
+        "a process crashed (illegal instruction)", None, None,
     ),
     "module that is optional": (
         "WARNING:root:Failed to import modelopt: ModuleNotFoundError: No module named 'modelopt'\n" + "loading\n" * 9
