@@ -342,7 +342,7 @@ FAILED = {
         f"{MEGASCALE}bad TPU tensor core chips on the following hosts. Please remove the hosts from the fleet.\n"
         "  The host that have bad TPUs are: tpu-w-3\n", "an accelerator halted", None, "tpu-w-3",
     ),
-    "network between slices": (
+    "hosts of the network between slices": (
         f"{MEGASCALE}a networking issue. Please examine the networking stack of these hosts.\n"
         "  The hosts are: tpu-w-3\n", "the network between the nodes failed", None, "tpu-w-3",
     ),
