@@ -364,6 +364,11 @@ FAILED = {
         "FATAL ERROR: This binary was compiled with avx enabled, but this feature is not available on this processor\n",
         "a process crashed (illegal instruction)", None, None,
     ),
+    "daemon of a step on a host": (
+        "slurmstepd-sp-0003: error: pyxis: couldn't start container\n"
+        "srun: error: sp-0003: task 4: Exited with exit code 1\n",
+        "the container could not be started", None, "sp-0003",
+    ),
     "module that is optional": (
         "WARNING:root:Failed to import modelopt: ModuleNotFoundError: No module named 'modelopt'\n" + "loading\n" * 9
         + FRAMES + "AssertionError: bad shape\n", "a process failed with AssertionError", None, None,

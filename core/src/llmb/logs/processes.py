@@ -19,7 +19,7 @@ _RANK = re.compile(rb"\[rank(\d+)\]:|\[\d+,(?:mpirank:)?(\d+)[\],]|(?<![\w.-])(\
 
 _LOCAL_RANK = re.compile(rb"\[(?!rank)[a-z]\w*?\d+\]:")
 _HOST = re.compile(
-    rb"(?:^|(?<= ))((?:\d{1,3}\.){3}\d{1,3}|(?!nvidia-nvswitch)[A-Za-z][\w.-]*): "
+    rb"(?:^|(?<= ))(?:[a-z]+stepd-)?((?:\d{1,3}\.){3}\d{1,3}|(?!nvidia-nvswitch)[A-Za-z][\w.-]*): "
     rb"|\[([A-Za-z][\w.-]*):\d+\]:|\[\d+,mpirank:\d+,([\w.-]+)\]<|\[pod/([\w.-]+)/|, ip=([\d.]+)\) "
 )
 _NAMED_RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\bon rank (\d+)\b|\bRank (\d+)[:/]")
