@@ -369,6 +369,14 @@ FAILED = {
         "srun: error: sp-0003: task 4: Exited with exit code 1\n",
         "the container could not be started", None, "sp-0003",
     ),
+    "rank of an actor of Ray": (
+        "".join(f"(Worker[rank=8] pid=7, ip=10.0.0.9) {line}\n" for line in f"{FRAMES}ValueError: bad".splitlines()),
+        "a process failed with ValueError", 8, "10.0.0.9",
+    ),
+    "library of collectives": (
+        "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: NCCL operation ncclGetUniqueId(&id) failed: Unable to load "
+        "NCCL library. Multi-GPU collectives will not work.;\n", "a GPU library could not start", None, None,
+    ),
     "module that is optional": (
         "WARNING:root:Failed to import modelopt: ModuleNotFoundError: No module named 'modelopt'\n" + "loading\n" * 9
         + FRAMES + "AssertionError: bad shape\n", "a process failed with AssertionError", None, None,

@@ -14,7 +14,7 @@ from llmb.logs.rank_labels import label_of, without_time
 MOST_RANKS: Final = 100_000
 """Ranks of one report that are read, because a torn line may name an impossible number of them."""
 
-_RANK = re.compile(rb"\[rank(\d+)\]:|\[\d+,(?:mpirank:)?(\d+)[\],]|(?<![\w.-])(\d+): |\[(\d+)\]:")
+_RANK = re.compile(rb"\[rank(\d+)\]:|\[\d+,(?:mpirank:)?(\d+)[\],]|(?<![\w.-])(\d+): |\[(\d+)\]:|\[rank=(\d+)\] pid=")
 """The rank in a label. A number after a role, as in ``[default3]:``, is that of the process on its node."""
 
 _LOCAL_RANK = re.compile(rb"\[(?!rank)[a-z]\w*?\d+\]:")
