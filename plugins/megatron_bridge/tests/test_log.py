@@ -437,6 +437,15 @@ def test_a_run_that_stops_at_its_exit_interval_is_complete() -> None:
     assert series(reached.encode()).total_steps == 3
 
 
+def test_a_duration_of_two_units_is_no_figure() -> None:
+    record = (
+        " iteration 1/ 9 | elapsed time per iteration (ms): 10.0 | elapsed time: 3m 12s | remaining time: 16h 12m 43s"
+        " | kl: 1.5E-02 | number of nan iterations: 0 |\n"
+    )
+    (step,) = series(record.encode()).steps
+    assert step.figures == {"kl": 0.015, "number of nan iterations": 0.0}
+
+
 def test_a_line_with_bars_after_a_record_is_no_part_of_it() -> None:
     record = " iteration 1/ 9 | elapsed time per iteration (ms): 10.0 | lm loss: 1.5 |\n"
     others = "evaluated\n[TimeToTrain] status: success | samples_count: 172032 | throughput: 29.27\n"

@@ -24,7 +24,9 @@ _NAMES = {
 }
 """Printed names of the attributes of a Step, with the divisor of the printed value."""
 
-_NUMBER = re.compile(rb"\s*([-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?+|(?i:nan|inf)))([KMBT]\b|[GTP]FLOPS\b)?(?!:)")
+_NUMBER = re.compile(
+    rb"\s*([-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?+|(?i:nan|inf)))([KMBT]\b|[GTP]FLOPS\b)?(?!:|[dhm] \d+[hms])"
+)
 _SUFFIXES = {None: 1.0, b"K": 1e3, b"M": 1e6, b"B": 1e9, b"T": 1e12}  # Swiss AI
 _SUFFIXES |= {b"GFLOPS": 1e-3, b"TFLOPS": 1.0, b"PFLOPS": 1e3}  # GPT-NeoX
 
