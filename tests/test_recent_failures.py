@@ -29,6 +29,14 @@ def of_rank(rank: int, error: str) -> str:
     return "".join(f"[rank{rank}]: {line}\n" for line in (FRAMES + error).splitlines())
 
 
+def timed(time: str, text: str) -> str:
+    return "".join(f"{time}{line}\n" for line in text.splitlines())
+
+
+ROOT_CAUSE = (
+    "Root Cause (first observed failure):\n[0]:\n  time      : 2026-09-17_13:40:05\n  host      : w0\n"
+    "  rank      : 3 (local_rank: 3)\n  exitcode  : 1 (pid: 229)\n  error_file: <N/A>\n"
+)
 NCCL_ERROR = of_rank(
     3, "torch.distributed.DistBackendError: NCCL error in: x.cpp:94, unhandled cuda error, NCCL version 2.27.5\n"
     "ncclUnhandledCudaError: Call to CUDA function failed.\n",
@@ -376,6 +384,18 @@ FAILED = {
     "library of collectives": (
         "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: NCCL operation ncclGetUniqueId(&id) failed: Unable to load "
         "NCCL library. Multi-GPU collectives will not work.;\n", "a GPU library could not start", None, None,
+    ),
+    "TPU in use of another version": (
+        "E1 10:00:00.1 7 x.cc:1] Failed to initialize TPU system with error: FAILED_PRECONDITION: open(/dev/vfio/0): "
+        "Device or resource busy: Device or resource busy\nValueError: No accelerator found.\n",
+        "an accelerator is held by another process", None, None,
+    ),
+    "table with times": (timed("2026-09-17 13:40:05 ", ROOT_CAUSE), "unknown: a process exited with code 1", 3, "w0"),
+    "table with times of pods": (
+        timed("2026-09-17T13:40:05.123456789Z ", ROOT_CAUSE), "unknown: a process exited with code 1", 3, "w0",
+    ),
+    "rank after a time": (
+        timed("2026-09-17 13:40:05 ", of_rank(2, "ValueError: bad shard")), "a process failed with ValueError", 2, None,
     ),
     "module that is optional": (
         "WARNING:root:Failed to import modelopt: ModuleNotFoundError: No module named 'modelopt'\n" + "loading\n" * 9

@@ -19,7 +19,7 @@ LABEL = re.compile(
 """All labels of a line. A launcher that starts another launcher adds a second label."""
 
 
-_TIME = re.compile(rb"\[?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[^\s\]]{0,16}+\]?[ ]")
+_TIME = re.compile(rb"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\]]{0,16}+\]?[ ]")
 
 
 def without_time(line: bytes) -> bytes:

@@ -13,7 +13,7 @@ import attrs
 from llmb.logs.files import blocks_of, read_part
 from llmb.logs.last_messages import as_evidence
 from llmb.logs.processes import NOBODY, Process, expand_ranks
-from llmb.logs.rank_labels import label_of
+from llmb.logs.rank_labels import label_of, without_time
 from llmb.logs.search import MOST_TOGETHER, TextSearch
 from llmb.values.failure import Signature
 
@@ -195,12 +195,12 @@ def _names_a_process(signature: Signature) -> bool:
 
 
 def _match(path: Path, offset: int, signature: Signature) -> re.Match[str] | None:
-    """Return the match of a signature's pattern that begins in the line at this byte. Labels are left out."""
+    """Return the match of a signature's pattern that begins in the line at this byte. Labels and times are left out."""
     if not signature.pattern:
         return None
     before, after = read_part(path, max(0, offset - PREFIX), offset), read_part(path, offset, offset + BELOW)
     raw = _LINE_END.split(_LINE_END.split(before)[-1] + after)
-    lines = [as_evidence(line[len(label_of(line)) :]) for line in raw]
+    lines = [as_evidence(line[len(label_of(line)) :]) for line in map(without_time, raw)]
     match = re.search(signature.pattern, "\n".join(lines))
     return match if match and match.start() <= len(lines[0]) else None
 
