@@ -397,6 +397,16 @@ FAILED = {
     "rank after a time": (
         timed("2026-09-17 13:40:05 ", of_rank(2, "ValueError: bad shard")), "a process failed with ValueError", 2, None,
     ),
+    "rank after a time of containerd": (
+        timed("2026-09-17T13:40:05.123456789Z stderr F ", of_rank(2, "ValueError: bad shard")),
+        "a process failed with ValueError", 2, None,
+    ),
+    "rank after a time of ts": (
+        timed("Sep 17 13:40:05 ", of_rank(2, "ValueError: bad shard")), "a process failed with ValueError", 2, None,
+    ),
+    "rank after a clock": (
+        timed("13:40:05.12 ", of_rank(2, "ValueError: bad shard")), "a process failed with ValueError", 2, None,
+    ),
     "module that is optional": (
         "WARNING:root:Failed to import modelopt: ModuleNotFoundError: No module named 'modelopt'\n" + "loading\n" * 9
         + FRAMES + "AssertionError: bad shape\n", "a process failed with AssertionError", None, None,

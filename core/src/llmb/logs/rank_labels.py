@@ -19,11 +19,15 @@ LABEL = re.compile(
 """All labels of a line. A launcher that starts another launcher adds a second label."""
 
 
-_TIME = re.compile(rb"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\]]{0,16}+\]?[ ]")
+_TIME = re.compile(
+    rb"""\[?(?: \d{4}-\d\d-\d\d[T ] | [A-Z][a-z]{2}[ ][ \d]\d[ ] )?+\d\d:\d\d:\d\d[\w.,:+-]{0,16}+\]?[ ]
+         (?: std(?:out|err)[ ][FP][ ] )?+  # containerd, in the logs of pods""",
+    re.VERBOSE,
+)
 
 
 def without_time(line: bytes) -> bytes:
-    """Return a line without the time that `kubectl logs --timestamps` or a launcher writes before all text."""
+    """Return a line without the time that `kubectl logs --timestamps`, `ts` or a launcher writes before all text."""
     time = _TIME.match(line)
     return line[time.end() :] if time else line
 
