@@ -407,6 +407,10 @@ FAILED = {
     "rank after a clock": (
         timed("13:40:05.12 ", of_rank(2, "ValueError: bad shard")), "a process failed with ValueError", 2, None,
     ),
+    "TPU that may not be opened": (
+        "RuntimeError: UNKNOWN: TPU initialization failed: open(/dev/accel0): Operation not permitted\n",
+        "an accelerator or its driver failed", None, None,
+    ),
     "module that is optional": (
         "WARNING:root:Failed to import modelopt: ModuleNotFoundError: No module named 'modelopt'\n" + "loading\n" * 9
         + FRAMES + "AssertionError: bad shape\n", "a process failed with AssertionError", None, None,

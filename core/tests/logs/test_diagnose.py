@@ -212,6 +212,19 @@ def test_signatures_have_sources_and_different_texts() -> None:
     assert max(len(each.needle) for each in signatures) < signature_search.OVERLAP
 
 
+def test_no_text_with_a_pattern_contains_another_text() -> None:
+    """A line that lacks the pattern of the longer text would not be searched for the shorter one."""
+    signatures = known_signatures()
+    hidden = [
+        (longer.needle, other.needle)
+        for longer in signatures
+        for other in signatures
+        if longer.pattern and longer.primary == other.primary and other.needle in longer.needle
+        if longer.needle != other.needle
+    ]
+    assert not hidden
+
+
 def test_signatures_name_no_framework_and_no_scheduler() -> None:
     rooms = sorted((Path(module.__file__).parent / "signatures").iterdir())
     text = "".join(file.read_text().lower() for file in rooms)
