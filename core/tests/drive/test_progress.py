@@ -10,6 +10,7 @@ import pytest
 
 from llmb.drive import progress as module
 from llmb.drive.progress import ProgressFiles, ProgressReporter
+from llmb.records.last_progress import read_progress
 from llmb.records.record import RunRecord
 from llmb.records.run_logs import RunLogs
 from llmb.state_machine.events import Progress
@@ -94,12 +95,43 @@ def test_a_job_that_is_over_has_no_time_left(monkeypatch: pytest.MonkeyPatch) ->
         assert event.left_s == left_s
 
 
-def test_the_time_of_a_recorded_progress_is_that_of_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[Progress] = []
-    monkeypatch.setattr(module, "write_progress", lambda _record, event, _attempt: written.append(event))
-    run: Any = SimpleNamespace(record=SimpleNamespace(locked=True), logs=SimpleNamespace(attempt=0))
-    files = ProgressFiles({"a": run})
-    for time_s, step, detail in ((1.0, 5, ""), (300.0, 5, "no new step for 5 min"), (310.0, 6, "")):
-        files.keep(Progress(run_id="a", state="running", step=step, detail=detail, time=time_s))
-        files.write(now=True)
-    assert [(event.step, event.time) for event in written] == [(5, 1.0), (5, 1.0), (6, 310.0)]
+class Following:
+    """A process that follows a run, with the record in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.record = RunRecord(folder)
+        assert self.record.try_lock()
+        self.logs = SimpleNamespace(attempt=0)
+        run: Any = SimpleNamespace(record=self.record, logs=self.logs)
+        self.files = ProgressFiles({"a": run})
+
+    def see(self, time_s: float, step: int | None, detail: str = "") -> None:
+        self.files.keep(Progress(run_id="a", state="running", step=step, detail=detail, time=time_s))
+
+    def written(self, attempt: int = 0) -> tuple[int | None, float]:
+        """Write the progress. Return the step and the time that are recorded."""
+        self.files.write(now=True)
+        progress, time_s = read_progress(self.record, attempt)
+        return progress.step if progress else None, time_s
+
+
+def test_the_time_of_a_recorded_progress_is_that_of_its_step(tmp_path: Path) -> None:
+    first = Following(tmp_path)
+    for time_s, step, expected_s in ((1.0, 5, 1.0), (300.0, 5, 1.0), (310.0, 6, 310.0)):
+        first.see(time_s, step)
+        assert first.written() == (step, expected_s)
+    first.record.unlock()
+    second = Following(tmp_path)  # `llmb attach`, while the job hangs
+    second.see(900.0, 6)
+    assert second.written() == (6, 310.0)
+    second.see(910.0, 7)
+    assert second.written() == (7, 910.0)
+
+
+def test_a_step_belongs_to_the_attempt_in_which_it_was_seen(tmp_path: Path) -> None:
+    process = Following(tmp_path)
+    process.see(1.0, 50)
+    process.logs.attempt = 1  # the scheduler requeued the job before the progress was written
+    assert process.written(attempt=1) == (None, 0.0)
+    process.see(2.0, 50)
+    assert process.written(attempt=1) == (50, 2.0)

@@ -7,7 +7,7 @@ from attrs import evolve
 
 from llmb.analysis.mean_step_time import estimate_time_left_s
 from llmb.drive.driven_run import DrivenRun
-from llmb.records.last_progress import write_progress
+from llmb.records.last_progress import read_progress, write_progress
 from llmb.state_machine.events import Ended, Event, Note, Progress
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.states import State, Unit, UnitStates
@@ -125,6 +125,9 @@ def _without_time_left(progress: Progress) -> Progress:
 WRITE_INTERVAL_S = 2.0
 """Least time between two writes of a run's progress."""
 
+Place = tuple[int, str, int | None]
+"""How far a job is: attempt, phase and step."""
+
 
 class ProgressFiles:
     """Keeps the last progress of the runs that this process drives in their records, for other processes."""
@@ -132,25 +135,32 @@ class ProgressFiles:
     def __init__(self, runs: Mapping[str, DrivenRun]) -> None:
         self._runs = runs
         self._written_s: dict[str, float] = {}
-        self._last: dict[str, Progress] = {}
-        self._unwritten: dict[str, Progress] = {}
+        self._seen: dict[str, tuple[Place, float]] = {}  # how far each run is, and since when
+        self._unwritten: dict[str, tuple[Progress, int]] = {}  # with the number of the attempt
 
     def keep(self, event: Event) -> None:
         """Keep the progress of a running job until it is written, with the time of its last step."""
         if isinstance(event, Progress) and event.state == "running":
-            before = self._last.get(event.run_id)
-            if before and (before.phase, before.step) == (event.phase, event.step):
-                event = evolve(event, time=before.time)
-            self._last[event.run_id] = self._unwritten[event.run_id] = event
+            attempt = self._runs[event.run_id].logs.attempt
+            place = (attempt, event.phase, event.step)
+            seen, since = self._seen.get(event.run_id) or self._read_seen(event.run_id, attempt)
+            event = evolve(event, time=since) if seen == place else event
+            self._seen[event.run_id] = place, event.time
+            self._unwritten[event.run_id] = event, attempt
         elif isinstance(event, Progress | Ended):
             self._unwritten.pop(event.run_id, None)
+
+    def _read_seen(self, run_id: str, attempt: int) -> tuple[Place | None, float]:
+        """Return how far the run was when another process followed it, and since when. Return None if it is unknown."""
+        progress, since = read_progress(self._runs[run_id].record, attempt)
+        return (attempt, progress.phase, progress.step) if progress and since else None, since
 
     def write(self, *, now: bool = False) -> None:
         """Write the progress of the runs whose last write is long enough ago or, with ``now``, of all runs."""
         clock_s = time.monotonic()
         for run_id in list(self._unwritten):
             if now or clock_s - self._written_s.get(run_id, -WRITE_INTERVAL_S) >= WRITE_INTERVAL_S:
-                run, progress = self._runs[run_id], self._unwritten.pop(run_id)
-                if run.record.locked:
-                    write_progress(run.record, progress, run.logs.attempt)
+                record, (progress, attempt) = self._runs[run_id].record, self._unwritten.pop(run_id)
+                if record.locked:
+                    write_progress(record, progress, attempt)
                     self._written_s[run_id] = clock_s
