@@ -103,17 +103,19 @@ def _reports(files: Mapping[str, bytes], run_ids: Sequence[str], registry: Plugi
     with tempfile.TemporaryDirectory(prefix="llmb-bundle-") as folder:
         write_files(folder, files)
         report = _describe_files(folder, run_ids)
-        files = report_tables(folder, run_ids)
+        texts = _tables(report)
         with suppress(PluginError):  # the other files are complete without it
-            files["report.html"] = _without(folder, registry.report_renderer(".html")(report))
-        return files
+            texts["report.html"] = registry.report_renderer(".html")(report)
+        return _without(folder, texts)
 
 
 def report_tables(folder: str, run_ids: Iterable[str]) -> dict[str, bytes]:
     """Return the CSV and the JUnit XML of a bundle whose files are below a folder."""
-    report = _describe_files(folder, run_ids)
-    texts = {"report.csv": runs_csv(report.runs), "report.xml": junit_xml(report)}
-    return {name: _without(folder, text) for name, text in texts.items()}
+    return _without(folder, _tables(_describe_files(folder, run_ids)))
+
+
+def _tables(report: Report) -> dict[str, str]:
+    return {"report.csv": runs_csv(report.runs), "report.xml": junit_xml(report)}
 
 
 def _describe_files(folder: str, run_ids: Iterable[str]) -> Report:
@@ -121,8 +123,9 @@ def _describe_files(folder: str, run_ids: Iterable[str]) -> Report:
     return describe_runs(results, masked=True)  # so that the environment of the receiver does not matter
 
 
-def _without(folder: str, text: str) -> bytes:
-    return text.replace(folder, ".").encode()
+def _without(folder: str, texts: Mapping[str, str]) -> dict[str, bytes]:
+    """Return files without the name of the folder."""
+    return {name: text.replace(folder, ".").encode() for name, text in texts.items()}
 
 
 def write_files(folder: str, files: Mapping[str, bytes]) -> None:
