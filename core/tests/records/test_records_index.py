@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from llmb.paths import home_folder
+from llmb.records.last_progress import write_progress
 from llmb.records.record import RunRecord, runs_folder
 from llmb.records.records_index import _stamp, find_runs, list_runs, select_records
+from llmb.records.result import RunResult, read_result
 from llmb.records.run_filters import has_repeats_of
-from llmb.state_machine.events import Ended, Running
+from llmb.state_machine.events import Ended, Progress, Running
 from llmb.values.errors import SpecError
 
 SPEC = '[workload]\nrecipe = "toy/tiny"\ngpu_type = "h100"\ndtype = "bf16"\ngpus = 8\n[provenance]\ncreated = "{0}"\n'
@@ -172,6 +174,30 @@ def test_a_record_in_an_unmodified_folder_is_found_once_it_is_complete(
     assert len(states()) == 3
     late.create(SPEC.format("2026-02-01"), "")
     assert len(states()) == 4
+
+
+def test_progress_is_read_once_and_only_of_shown_runs(
+    records: list[RunRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for record in records:
+        record.add_events([Running(run_id=record.run_id, job_id="1")])
+    list_runs()
+    for record in records:
+        write_progress(record, Progress(state="running", step=3, time=1.0), 0)
+    read: list[str] = []
+
+    def read_while_it_changes(record: RunRecord) -> RunResult:
+        read.append(record.run_id)
+        result = read_result(record)
+        write_progress(record, Progress(state="running", step=10 ** len(read), time=2.0), 0)
+        return result
+
+    monkeypatch.setattr("llmb.records.records_index.read_result", read_while_it_changes)
+    [shown] = find_runs(limit=1).results()
+    assert (shown.run_id, shown.progress and shown.progress.step) == ("run0", 3)
+    assert read == ["run0"]
+    list_runs()
+    assert sorted(read[1:]) == ["run0", "run1", "run2"]
 
 
 def test_an_ended_record_that_was_changed_is_read_again_if_it_is_shown(records: list[RunRecord]) -> None:

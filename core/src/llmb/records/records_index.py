@@ -22,6 +22,9 @@ from llmb.values.errors import RecordError
 CLOCK_STEP_NS = 2_000_000_000
 """The coarsest clock of a file system. Two changes within one step may leave the same modification time."""
 
+STATE_FILES = ("events.jsonl", "result.json", "run.toml")
+"""Files of a record on which the columns of the database depend."""
+
 
 @attrs.frozen(kw_only=True)
 class RunListing:
@@ -101,16 +104,19 @@ def _modified_ns() -> int | None:
 
 
 def _select(database: RunsDatabase, conditions: Sequence[Condition], query: Mapping[str, Any]) -> RunListing:
-    """Update the database where records changed, and select from it."""
-    unended = database.unended()
-    _update(database, [name for name, stamp in unended.items() if _stamp(name) != stamp])
+    """Update the database where records changed, and select from it. Progress is updated only of runs that are shown.
+
+    A record is read at most once, because that of a running job may change all the time.
+    """
+    read = {name for name, stamp in database.unended().items() if not stamp.startswith(_stamp(name, STATE_FILES))}
+    _update(database, read)
     while True:
         total, found = database.select(conditions, **query)
-        changed = [run_id for run_id, stamp, _ in found if run_id not in unended and _stamp(run_id) != stamp]
+        changed = {run_id for run_id, stamp, _ in found if run_id not in read and _stamp(run_id) != stamp}
         if not changed:
             break
-        _update(database, changed)  # records that ended before, and were changed or damaged since
-        unended = {}
+        _update(database, changed)  # also records that ended before, and were changed or damaged since
+        read |= changed
     return RunListing(
         total=total, run_ids=tuple(run_id for run_id, _, _ in found), documents=tuple(text for _, _, text in found)
     )
@@ -133,11 +139,11 @@ def _read_row(name: str) -> Row:
     return Row(run_id=name, stamp=stamp, ended=result.ended, columns=columns_of(result, spec), result=document)
 
 
-def _stamp(name: str) -> str:
-    """Return a text that changes whenever the record changes."""
+def _stamp(name: str, files: Sequence[str] = (*STATE_FILES, "progress.json")) -> str:
+    """Return a text that changes whenever one of these files of a record changes."""
     folder = f"{runs_folder()}/{name}"
     parts = []
-    for file in ("events.jsonl", "result.json", "run.toml", "progress.json"):
+    for file in files:
         with suppress(OSError):
             status = os.stat(f"{folder}/{file}")
             parts.append(f"{status.st_mtime_ns}:{status.st_size}")
