@@ -155,7 +155,7 @@ def test_a_job_without_an_id_is_the_last_one_that_carries_its_mark(
 ) -> None:
     """A task that was submitted again had another job, which squeue lists after those that have not ended."""
     mark = job_mark("a", str(tmp_path))
-    rows = f"10|PENDING|0|0|0|a|{mark}|Priority|\n9|FAILED|0|256|0|a|{mark}|None|"
+    rows = f"10|PENDING|0|0|0|a|{mark}; text of the site|Priority|\n9|FAILED|0|256|0|a|{mark}|None|"
     install(tmp_path, monkeypatch, squeue=f"echo '{rows}'")
     status = Slurm().poll([JobHandle(id="a", directory=str(tmp_path))], LocalHost())["a"]
     assert (status.state, status.job_id) == ("pending", "10")
@@ -187,15 +187,17 @@ def test_a_cancellation_that_fails_is_an_error(
         ("a", "mark", True),
         ("renamed", "mark", True),
         ("a", "comment of the site", True),
-        ("a", "llmb a 0123456789ab", False),  # the same task in another work directory
+        ("renamed", "mark; text of the site", True),
+        ("a", "llmb a 0123456789ab", True),  # submitted with another path of the same directory
         ("b", "(null)", False),
+        ("b", "llmb b 0123456789ab", False),
     ],
 )
 def test_an_id_that_belongs_to_another_job_is_neither_followed_nor_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, comment: str, is_own: bool
 ) -> None:
     """A controller that lost its state gives the ids of earlier jobs to new ones."""
-    comment = job_mark("a", str(tmp_path)) if comment == "mark" else comment
+    comment = comment.replace("mark", job_mark("a", str(tmp_path)))
     row = f"8|RUNNING|0|0|0|{name}|{comment}|None|"
     cancelled = tmp_path / "cancelled"
     install(tmp_path, monkeypatch, squeue=f"echo '{row}'", sacct="", scancel=f'echo "$@" >{cancelled}')

@@ -99,7 +99,7 @@ def test_a_job_whose_id_the_disk_has_no_room_for_is_found_in_the_queue(sbatch: A
     sbatch.program("sbatch", "exit 0")
     with pytest.raises(UnknownOutcomeError, match="sbatch printed no job id, and squeue does not list the job"):
         sbatch.submit()
-    sbatch.program("squeue", f"printf '%s\\n' '17|{mark}|' '9|{mark}|' '18|another|'")
+    sbatch.program("squeue", f"printf '%s\\n' '17|{mark}; text of the site|' '9|{mark}|' '18|another|'")
     assert sbatch.submit().job_id == "17"
     assert sbatch.calls.count("sbatch") == 1
 
@@ -223,7 +223,8 @@ def test_resubmitting_a_task_resets_the_time_it_has_been_missing(sbatch: Any) ->
         ("echo 'REVOKED|a|(null)|'", "18"),
         ("echo 'NODE_FAIL|a|(null)|'", "18"),
         ("echo 'RUNNING|b|(null)|'", "18"),  # another job has the id since the controller lost its state
-        ("echo 'RUNNING|a|llmb a another|'", "18"),
+        ("echo 'RUNNING|a|llmb a 0123456789ab|'", "17"),  # submitted with another path of the same directory
+        ("echo 'RUNNING|renamed|llmb a 0123456789ab; text of the site|'", "17"),
         ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", "18"),
         ("echo 'slurm_load_jobs error: Socket timed out on send/recv operation' >&2; exit 1", "Socket timed out"),
         ("kill $$", "squeue does not report the state of job 17"),

@@ -10,7 +10,7 @@ import attrs
 from llmb import Cause, Host, JobHandle, JobStatus, TargetError
 from llmb_slurm.bash_files import queries
 from llmb_slurm.job_states import job_stage, job_status
-from llmb_slurm.sbatch_directives import MARK, job_mark
+from llmb_slurm.sbatch_directives import ANY_MARK, MARK, job_mark
 from llmb_slurm.squeue_sacct import NOT_YET_NAMED, Accounting, JobRow, parse_sacct, parse_squeue_line
 
 LOST_AFTER_S = 60
@@ -76,7 +76,8 @@ def _query_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, st
     known = {ticket.id: ticket.job_id for ticket in tickets if ticket.job_id}
     known |= {identity: job_id for identity, _, job_id in (each.partition("\t") for each in lines[:divide]) if job_id}
     by_age = sorted((row for row in queue.values() if row.job_id.isdecimal()), key=lambda row: int(row.job_id))
-    marks = {row.comment: row.job_id for row in by_age}  # the last job, if a task was submitted again
+    # the last job, if a task was submitted again; a site may add text to the comment
+    marks = {found[0]: row.job_id for row in by_age if (found := ANY_MARK.search(row.comment))}
     known |= {
         each.id: marks[mark]
         for each in tickets
@@ -88,15 +89,13 @@ def _query_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, st
 def _find_row(ticket: JobHandle, job_id: str, queue: Mapping[str, JobRow]) -> JobRow | None:
     """Return the row of a ticket's job, or None if the queue lacks the job or the id belongs to another job.
 
-    A controller that lost its state gives the ids of earlier jobs to new ones. The comment identifies a job. If the
-    site has replaced the comment, the name does.
+    A controller that lost its state gives the ids of earlier jobs to new ones. A site may change the name of a job or
+    its comment, so either identifies the job. The key of the directory does not count, because another process may have
+    submitted the job with another path of the same directory.
     """
     row = queue.get(job_id)
-    if row is None:
-        return None
-    if row.comment.startswith(MARK):
-        return row if row.comment == job_mark(ticket.id, ticket.directory) else None
-    return row if row.name == ticket.id else None
+    is_own = row is not None and (row.name == ticket.id or f"{MARK}{ticket.id} " in row.comment)
+    return row if is_own else None
 
 
 def _find_in_accounting(ticket: JobHandle, job_id: str, accounting: Accounting) -> JobRow | None:

@@ -10,6 +10,7 @@ from llmb_slurm.options import NO_MEM, OWN_KEYS, SlurmOptions
 
 LOG = "slurm.log"
 MARK = "llmb "  # the comment of every job begins so
+ANY_MARK = re.compile(MARK + r"\S+ [0-9a-f]{12}")
 PLAIN = re.compile(r"[\w@%+=:,./&|!*\[\]-]+", re.ASCII)
 
 

@@ -32,20 +32,20 @@ run_sbatch() {
 # in_queue MARK: print the id of the last job with this mark, if any. Fail if squeue gets no answer.
 in_queue() {
   squeue --me -a -h -t all -O 'JobID:.0|,Comment:|' |
-    awk -F'|' -v mark="$1" '$2 == mark && $1 + 0 > last { last = $1 + 0 } END { if (last) print last }'
+    awk -F'|' -v mark="$1" 'index($2, mark) && $1 + 0 > last { last = $1 + 0 } END { if (last) print last }'
   [ "${PIPESTATUS[*]}" = '0 0' ]
 }
 
 ended='BOOT_FAIL|CANCELLED|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|PREEMPTED|REVOKED|TIMEOUT'
 
-# is_alive JOB_ID ID MARK: return 1 if the job has ended or is unknown, or if its Slurm id now belongs to another job, and
-# 75 if squeue gets no answer. The mark identifies a job. If the site has replaced the comment, the name does.
+# is_alive JOB_ID ID: return 1 if the job has ended or is unknown, or if its Slurm id now belongs to another job, and 75 if
+# squeue gets no answer. A site may change the name of a job or its comment, so either identifies the job.
 is_alive() {
   local rows state name comment
   if rows=$(squeue -a -h -t all -j "$1" -O 'State:|,Name:|,Comment:|' 2>squeue.err); then
     while IFS='|' read -r state name comment _; do
       [[ ! $state =~ ^($ended)$ ]] || continue
-      if [ "$comment" = "$3" ] || { [ "$name" = "$2" ] && [[ $comment != "llmb "* ]]; }; then return 0; fi
+      if [ "$name" = "$2" ] || [[ $comment = *"llmb $2 "* ]]; then return 0; fi
     done < <(echo "$rows")
     return 1
   elif grep -q "Invalid job id" squeue.err; then
@@ -55,12 +55,12 @@ is_alive() {
   fi
 }
 
-# task_done_or_alive JOB_ID ID MARK CHECK: check whether a task is complete or its job may still complete it. Exit with 75 if
+# task_done_or_alive JOB_ID ID CHECK: check whether a task is complete or its job may still complete it. Exit with 75 if
 # that is unknown.
 task_done_or_alive() {
   local status=0
-  is_alive "$1" "$2" "$3" || status=$?
-  if [ $status = 0 ] || (eval "$4") >/dev/null 2>&1; then return; fi
+  is_alive "$1" "$2" || status=$?
+  if [ $status = 0 ] || (eval "$3") >/dev/null 2>&1; then return; fi
   [ $status != 75 ] && return 1
   printf '%s\n' "squeue does not report the state of job $1" "$(<squeue.err)" >&2
   exit 75
@@ -159,7 +159,7 @@ submit() {
   cd "$3" || exit 1
   if [ -e job_id ] || [ -L claim ]; then
     job=$(submitted_before "$2") || exit 75
-    if [ -n "$job" ] && [ -n "$4" ] && ! task_done_or_alive "$job" "$1" "$2" "$4"; then
+    if [ -n "$job" ] && [ -n "$4" ] && ! task_done_or_alive "$job" "$1" "$4"; then
       job='' && rm -f job_id claim ended missing # submit the task again
     fi
   fi
