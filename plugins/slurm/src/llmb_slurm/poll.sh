@@ -11,10 +11,10 @@ find_job_id() {
 }
 
 # query_queue IDS: print the jobs with these Slurm ids, separated by commas, and all other jobs of the user that have
-# not ended. Print all jobs if IDS is empty.
+# not ended. Print all jobs if IDS is empty. The comment comes last, because a site may put any text there.
 query_queue() {
   echo queue
-  local fields='JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Name:|,Comment:|,Reason:|,TimeLeft:|'
+  local fields='JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Name:|,Reason:|,TimeLeft:|,Comment:|'
   squeue --me -a -h -t all -O "$fields" |
     awk -F'|' -v ids="$1" '
       BEGIN { count = split(ids, each, ","); for (i = 1; i <= count; i++) wanted[each[i]] }

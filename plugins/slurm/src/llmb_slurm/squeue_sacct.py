@@ -45,12 +45,11 @@ class Accounting:
 
 
 def parse_squeue_line(line: str) -> JobRow | None:
-    """Parse a line that `query_queue` prints. Return None for a fragment of a job whose comment has newlines."""
-    fields = line.removesuffix("|").split("|", 7)
-    if len(fields) < 8 or not fields[2].isdigit():
+    """Parse a line that `query_queue` prints. Return None for a further line of a comment."""
+    fields = line.removesuffix("|").split("|", 8)
+    if len(fields) < 9 or not fields[2].isdigit():
         return None
-    job_id, state, attempt, code, step_code, name, comment, rest = fields
-    reason, _, time_left = rest.partition("|")
+    job_id, state, attempt, code, step_code, name, reason, time_left, comment = fields
     return JobRow(
         job_id=job_id,
         state=state,
