@@ -191,6 +191,19 @@ def test_a_run_has_its_own_end_if_another_job_has_its_id(own_cluster: OwnCluster
     assert run["state"] == "completed"
 
 
+def test_a_renamed_run_has_its_own_end_after_slurm_forgot_its_job(own_cluster: OwnCluster) -> None:
+    with own_cluster(settings={"MinJobAge": "2"}) as toy:
+        toy.llmb("run", toy.spec(framework=gated(toy)), "--detach")
+        toy.wait(toy.is_at_gate)
+        toy.cluster.order("scontrol", "update", f"jobid={toy.job_id()}", "name=renamed")
+        toy.gate.touch()
+        toy.wait(lambda: "COMPLETED|renamed" in toy.cluster.accounts("State,JobName"))
+        toy.wait(lambda: not toy.jobs())
+        (toy.work(toy.records[0].name) / "ended").unlink()
+        [run] = toy.runs("attach", toy.records[0].name)
+    assert run["state"] == "completed"
+
+
 REJECT_MEM = """\
 function slurm_job_submit(job, partitions, user)
   if job.min_mem_per_node ~= nil then

@@ -55,21 +55,21 @@ def test_ends_in_squeue(line: str, cause: str, exit_code: int) -> None:
 @pytest.mark.parametrize(
     ("line", "cause"),
     [
-        ("76|COMPLETED|0:0|0:0|None|a", "completed"),
-        ("77|FAILED|3:0|0:0|None|a", "failed"),
-        ("78|FAILED|0:11|0:0|None|a", "failed"),
-        ("4|FAILED|0:53|0:0|None|a", "launch failure"),
-        ("1|OUT_OF_MEMORY|0:125|0:0|None|a", "out of memory"),
-        ("3|FAILED|1:0|0:125|None|a", "out of memory"),
-        ("2|COMPLETED|0:0|0:125|None|a", "completed"),
-        ("73|CANCELLED by 1001|0:0|0:0|None|a", "cancelled"),
-        ("72|CANCELLED|0:0|0:0|Dependency|a", "dependency"),
-        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit|a", "impossible"),
-        ("95|TIMEOUT|0:0|0:0|None|a", "timeout"),
-        ("96|PREEMPTED|0:0|0:0|None|a", "preempted"),
-        ("59|NODE_FAIL|0:0|0:0|None|a", "node failure"),
-        ("16|DEADLINE|1:0|0:0|None|a", "deadline"),
-        ("17|BOOT_FAIL|0:0|0:0|None|a", "launch failure"),
+        ("76|COMPLETED|0:0|0:0|None|a|/", "completed"),
+        ("77|FAILED|3:0|0:0|None|a|/", "failed"),
+        ("78|FAILED|0:11|0:0|None|a|/", "failed"),
+        ("4|FAILED|0:53|0:0|None|a|/", "launch failure"),
+        ("1|OUT_OF_MEMORY|0:125|0:0|None|a|/", "out of memory"),
+        ("3|FAILED|1:0|0:125|None|a|/", "out of memory"),
+        ("2|COMPLETED|0:0|0:125|None|a|/", "completed"),
+        ("73|CANCELLED by 1001|0:0|0:0|None|a|/", "cancelled"),
+        ("72|CANCELLED|0:0|0:0|Dependency|a|/", "dependency"),
+        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit|a|/", "impossible"),
+        ("95|TIMEOUT|0:0|0:0|None|a|/", "timeout"),
+        ("96|PREEMPTED|0:0|0:0|None|a|/", "preempted"),
+        ("59|NODE_FAIL|0:0|0:0|None|a|/", "node failure"),
+        ("16|DEADLINE|1:0|0:0|None|a|/", "deadline"),
+        ("17|BOOT_FAIL|0:0|0:0|None|a|/", "launch failure"),
     ],
 )
 def test_ends_in_sacct(line: str, cause: str) -> None:
@@ -80,17 +80,17 @@ def test_ends_in_sacct(line: str, cause: str) -> None:
 @pytest.mark.parametrize(
     ("line", "remedy"),
     [
-        ("4|FAILED|0:53|0:0|None|a", "target.workdir"),
-        ("17|BOOT_FAIL|0:0|0:0|None|a", "target.exclude"),
-        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit|a", "target.partition"),
-        ("88|CANCELLED by 0|0:0|0:0|PartitionTimeLimit|a", "workload.time_limit"),
-        ("88|CANCELLED by 0|0:0|0:0|BadConstraints|a", "target.constraint"),
-        ("88|CANCELLED by 0|0:0|0:0|AccountNotAllowed|a", "target.account"),
-        ("88|CANCELLED by 0|0:0|0:0|InvalidQOS|a", "target.qos"),
-        ("88|CANCELLED by 0|0:0|0:0|ReservationDeleted|a", "target.reservation"),
-        ("88|CANCELLED by 0|0:0|0:0|QOSMaxWallDurationPerJobLimit|a", "workload.time_limit"),
-        ("88|CANCELLED by 0|0:0|0:0|AssocMaxNodePerJobLimit|a", "lower target.max_jobs, the GPUs"),
-        ("88|CANCELLED by 0|0:0|0:0|QOSMinGRES|a", "run on more GPUs"),
+        ("4|FAILED|0:53|0:0|None|a|/", "target.workdir"),
+        ("17|BOOT_FAIL|0:0|0:0|None|a|/", "target.exclude"),
+        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit|a|/", "target.partition"),
+        ("88|CANCELLED by 0|0:0|0:0|PartitionTimeLimit|a|/", "workload.time_limit"),
+        ("88|CANCELLED by 0|0:0|0:0|BadConstraints|a|/", "target.constraint"),
+        ("88|CANCELLED by 0|0:0|0:0|AccountNotAllowed|a|/", "target.account"),
+        ("88|CANCELLED by 0|0:0|0:0|InvalidQOS|a|/", "target.qos"),
+        ("88|CANCELLED by 0|0:0|0:0|ReservationDeleted|a|/", "target.reservation"),
+        ("88|CANCELLED by 0|0:0|0:0|QOSMaxWallDurationPerJobLimit|a|/", "workload.time_limit"),
+        ("88|CANCELLED by 0|0:0|0:0|AssocMaxNodePerJobLimit|a|/", "lower target.max_jobs, the GPUs"),
+        ("88|CANCELLED by 0|0:0|0:0|QOSMinGRES|a|/", "run on more GPUs"),
     ],
 )
 def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
@@ -144,7 +144,7 @@ def test_a_held_job_has_a_remedy(state: str, reason: str, remedy: str) -> None:
     assert bool(status.remedy) == bool(remedy)
 
 
-@pytest.mark.parametrize("line", ["88|FAILED|1:0|0:0|JobHeldUser|a", "88|TIMEOUT|0:0|0:0|JobHeldAdmin|a"])
+@pytest.mark.parametrize("line", ["88|FAILED|1:0|0:0|JobHeldUser|a|/", "88|TIMEOUT|0:0|0:0|JobHeldAdmin|a|/"])
 def test_a_job_that_ended_after_its_release_is_not_to_be_released(line: str) -> None:
     """Slurm keeps the last reason for which a job was pending."""
     assert sacct(line).remedy == ""

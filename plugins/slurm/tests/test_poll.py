@@ -208,14 +208,22 @@ def test_an_id_that_belongs_to_another_job_is_neither_followed_nor_cancelled(
 
 
 @pytest.mark.parametrize(
-    ("names", "cause"), [("a b", "failed"), ("b a", "failed"), ("a allocation", "cancelled"), ("b", "completed")]
+    ("names", "cause"),
+    [
+        ("a b", "failed"),
+        ("b a", "failed"),
+        ("a allocation", "cancelled"),
+        ("b", "completed"),
+        ("b renamed", "failed"),
+    ],
 )
 def test_the_end_of_another_job_with_the_same_id_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str, cause: str
 ) -> None:
     """A job that accounting has not named yet may be the next attempt."""
     (tmp_path / "ended").write_text("8\t0\t\n")
-    states = {"a": "FAILED|3:0", "b": "TIMEOUT|0:0", "allocation": "CANCELLED by 0|0:0"}
-    rows = "\n".join(f"8|{states[name]}|0:0|None|{name}" for name in names.split())
+    states = {"a": "FAILED|3:0", "b": "TIMEOUT|0:0", "allocation": "CANCELLED by 0|0:0", "renamed": "FAILED|3:0"}
+    folders = {"a": str(tmp_path), "renamed": f"/another/path/to/{tmp_path.name}"}
+    rows = "\n".join(f"8|{states[name]}|0:0|None|{name}|{folders.get(name, '')}" for name in names.split())
     install(tmp_path, monkeypatch, squeue="", sacct=f"echo '{rows}'")
     assert poll_again(tmp_path).cause == cause

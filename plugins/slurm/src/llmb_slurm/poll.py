@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
 
 import attrs
 
@@ -99,8 +100,17 @@ def _find_row(ticket: JobHandle, job_id: str, queue: Mapping[str, JobRow]) -> Jo
 
 
 def _find_in_accounting(ticket: JobHandle, job_id: str, accounting: Accounting) -> JobRow | None:
-    """Return the last row of a ticket's job, or None. Accounting has no comment, so the name identifies a job."""
-    own = [row for row in accounting.rows.get(job_id, []) if row.name in (ticket.id, NOT_YET_NAMED)]
+    """Return the last row of a ticket's job, or None.
+
+    Accounting has no comment. The name identifies a job, or the name of its directory if a site or the user renamed the
+    job. Another path may lead to the same directory.
+    """
+    folder = PurePosixPath(ticket.directory).name
+    own = [
+        row
+        for row in accounting.rows.get(job_id, [])
+        if row.name in (ticket.id, NOT_YET_NAMED) or PurePosixPath(row.folder).name == folder
+    ]
     return own[-1] if own else None
 
 

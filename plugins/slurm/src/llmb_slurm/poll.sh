@@ -47,7 +47,7 @@ query_accounting() {
   if ! command -v sacct >/dev/null; then
     echo disabled
   elif output=$(timeout "$sacct_limit_s" sacct -X -D -n -P -j "$1" \
-    -o JobIDRaw,State,ExitCode,DerivedExitCode,Reason,JobName 2>&1); then
+    -o JobIDRaw,State,ExitCode,DerivedExitCode,Reason,JobName,WorkDir 2>&1); then
     printf 'rows\n%s\n' "$output"
   elif [[ $output == *disabled* ]]; then
     echo disabled

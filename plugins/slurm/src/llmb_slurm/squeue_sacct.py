@@ -18,7 +18,7 @@ class JobRow:
     """One job as squeue or sacct reports it. Exit codes are pairs of exit code and signal.
 
     ``attempt`` is the number of restarts, and ``time_left_s`` the time until the time limit. They are None in a row of
-    sacct, which does not report them.
+    sacct, which does not report them. ``folder`` is the directory where the job was submitted, in a row of sacct.
     """
 
     job_id: str
@@ -30,6 +30,7 @@ class JobRow:
     attempt: int | None = None
     comment: str = ""
     time_left_s: int | None = None
+    folder: str = ""
 
 
 @attrs.frozen
@@ -75,9 +76,9 @@ def parse_sacct(output: str) -> Accounting:
 
 def parse_sacct_line(line: str) -> JobRow | None:
     """Parse a line of sacct. Return None for any other line."""
-    if line.count("|") < 5:
+    if line.count("|") < 6:
         return None
-    job_id, state, code, step_code, reason, name = line.split("|", 5)
+    job_id, state, code, step_code, reason, name, folder = line.split("|", 6)
     return JobRow(
         job_id=job_id,
         state=state.partition(" ")[0],  # CANCELLED by 1001
@@ -85,6 +86,7 @@ def parse_sacct_line(line: str) -> JobRow | None:
         step_exit_code=parse_exit_code(step_code),
         reason="" if reason == "None" else reason,
         name=name,
+        folder=folder,
     )
 
 
