@@ -43,14 +43,16 @@ def order(toy: Any, *words: str) -> Any:
 def test_a_failed_rank_is_the_reason(toy_slurm: Any) -> None:
     run = toy_slurm.follow(framework={"end": "exit 3", "end_step": 2})
     assert run["state"] == "failed"
-    assert run["reason"] == "phase train, rank 0 on node1: exit code 3 (after 2 of 5 steps)"
+    [node] = run["attempts"][0]["nodes"]
+    assert run["reason"] == f"phase train, rank 0 on {node}: exit code 3 (after 2 of 5 steps)"
     assert "toy: giving up" in run["failure"]["evidence"]
 
 
 def test_a_crash_after_the_last_step_is_a_note(toy_slurm: Any) -> None:
     run = toy_slurm.follow(framework={"end": "exit 3"})
     assert (run["state"], run["failure"]) == ("completed", None)
-    assert run["notes"] == ["after the last of 5 steps, the job failed: phase train, rank 0 on node1: exit code 3"]
+    [node] = run["attempts"][0]["nodes"]
+    assert run["notes"] == [f"after the last of 5 steps, the job failed: phase train, rank 0 on {node}: exit code 3"]
     assert run["metrics"]["step_time_s"] == 0.5
 
 
@@ -60,7 +62,7 @@ def test_cancelled_with_scancel(toy_slurm: Any) -> None:
     assert (run["state"], run["reason"]) == ("cancelled", f"cancelled by {user} after 2 of 5 steps")
     [attempt] = run["attempts"]
     assert attempt["cause"] == f"cancelled by {user}"
-    assert attempt["nodes"] == ["node1"]
+    assert attempt["nodes"] in (["node1"], ["node2"])
     assert attempt["start"] <= attempt["end"]
 
 
