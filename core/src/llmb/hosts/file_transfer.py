@@ -57,16 +57,15 @@ def _script(*call: str) -> str:
 
 def _archive(files: Mapping[str, str], mode: int, token: str) -> bytes:
     """Return a compressed tar archive of the files under their temporary names: job scripts of a sweep are alike."""
-    import tarfile  # not needed for this machine
+    import gzip  # not needed for this machine
+    import tarfile
 
     stream = io.BytesIO()
-    with tarfile.open(
-        fileobj=stream, mode="w:gz", compresslevel=1, format=tarfile.GNU_FORMAT, encoding="utf-8"
-    ) as archive:
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT, encoding="utf-8") as archive:
         for name, text in files.items():
             data = text.encode()
             folder, base = posixpath.split(name)
             member = tarfile.TarInfo(f"{folder}/.{base}.{token}.partial")
             member.size, member.mode, member.mtime = len(data), mode, time.time()
             archive.addfile(member, io.BytesIO(data))
-    return stream.getvalue()
+    return gzip.compress(stream.getvalue(), compresslevel=1)
