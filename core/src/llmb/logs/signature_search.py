@@ -117,7 +117,7 @@ class SignatureSearch:
             data, begin = kept + block, start - len(kept)
             hits = self._hits(path, primary, data, begin)
             for hit in hits:
-                if not _is_warning(data, hit.offset - begin):
+                if not _is_warning(hit, data, hit.offset - begin):
                     return _below_code(hit, hits, data, begin)
                 if best is None or best.weight >= 1:
                     best = attrs.evolve(hit, is_warning=True)
@@ -160,8 +160,10 @@ class SignatureSearch:
                 yield Hit(path, offset, signature, match)
 
 
-def _is_warning(data: bytes, place: int) -> bool:
-    """Check whether a line is a warning, according to its text before this place."""
+def _is_warning(hit: Hit, data: bytes, place: int) -> bool:
+    """Check whether a signature at this place is in a warning. A match of several lines is more than a warning."""
+    if hit.match and "\n" in hit.match[0]:
+        return False
     before = _LINE_END.split(data[max(0, place - PREFIX) : place])[-1]
     return _WARNING.search(before) is not None and _OF_NCCL not in before
 
