@@ -314,6 +314,7 @@ def test_every_row_has_a_case() -> None:
     assert [row for row, _ in ROWS] == list(CASES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("row", "code"), ROWS, ids=[" ".join(row) for row, _ in ROWS])
 def test_a_command_has_the_exit_code_of_the_page(toy: ToyRuns, row: tuple[str, str], code: int) -> None:
     assert set(CASES[row](toy)) == {code}
