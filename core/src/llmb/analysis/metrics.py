@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import statistics
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -16,15 +13,11 @@ from llmb.values.html_table import html_values
 if TYPE_CHECKING:  # listing runs does not load the classes of specs
     from llmb.values.recipe import Baseline, MfuSource
     from llmb.values.run import Run
-    from llmb.values.steps import Step
 
 _TERA = 1e12
 _TRAINING_TOKENS = 1e12
 _SECONDS_PER_DAY = 86400
 
-
-SAME_BATCH = 0.03
-"""The largest relative difference of the tokens of a step by the log and by the recipe, both of one configuration."""
 
 IMPOSSIBLE_MFU = "MFU above 100 % is impossible"
 """The beginning of the reason why a step time is not judged."""
@@ -163,35 +156,6 @@ def doubt_step_time(metrics: Metrics | None) -> str:
         return ""
     percent = f"{100 * metrics.mfu_computed:,.1f} %"
     return f"{IMPOSSIBLE_MFU} ({percent}): check the GPU type, the dtype, the step times and the recipe"
-
-
-def describe_other_batch(steps: Sequence[Step], global_batch_size: int, tokens_per_gpu: float) -> str:
-    """Return why the steps of a log are not those of this batch size, with so many tokens per GPU, or ""."""
-    batch_size = _logged_batch_size(steps)
-    if batch_size and abs(batch_size / global_batch_size - 1) > SAME_BATCH:
-        return f"the log has a global batch size of {batch_size:,.0f}, the recipe {global_batch_size:,}"
-    known = ((step.tokens_per_s_per_gpu, step.time_s) for step in steps)
-    counts = [rate * time_s for rate, time_s in known if rate and time_s]
-    counted = statistics.median(counts) if counts else tokens_per_gpu
-    if not abs(counted / tokens_per_gpu - 1) > SAME_BATCH:  # NaN is no difference
-        return ""
-    return f"a step of the log has {counted:,.0f} tokens per GPU, a step of the recipe {tokens_per_gpu:,.0f}"
-
-
-def _logged_batch_size(steps: Sequence[Step]) -> float | None:
-    """Return the global batch size that a log prints, or that its numbers of consumed samples give, else None."""
-    printed = [_figure(step, "global_batch_size") for step in steps[-1:]]
-    if printed and printed[0]:
-        return printed[0]
-    consumed = [(step.step, samples) for step in steps if (samples := _figure(step, "consumed_samples")) is not None]
-    pairs = itertools.pairwise(consumed)
-    per_step = [(after - before) / (second - first) for (first, before), (second, after) in pairs]
-    return statistics.median(per_step) if per_step else None
-
-
-def _figure(step: Step, name: str) -> float | None:
-    """Return a value that a log prints under this name, with underscores or spaces in it."""
-    return stated(step.figures.get(name, step.figures.get(name.replace("_", " "))))
 
 
 def high_mfu_note(run: Run[Any], metrics: Metrics | None) -> str:

@@ -10,11 +10,12 @@ from typing import Any
 import attrs
 
 from llmb.analysis.mean_step_time import MeasuredWindow, mean_of_known, summarise
-from llmb.analysis.metrics import Metrics, describe_other_batch, doubt_step_time
+from llmb.analysis.metrics import Metrics, doubt_step_time
 from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import INCOMPARABLE, Judgement, describe_missing_window, find_objection, judge_set
 from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window, object_to_copies
+from llmb.judging.logged_batch import describe_other_batch
 from llmb.judging.measure_point import measure_point
 from llmb.judging.read_logs import read_run
 from llmb.judging.save_grade import GradedLog, save_runs, spec_tables
