@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import attrs
 
 from llmb.analysis.mean_step_time import is_measured
-from llmb.analysis.metrics import IMPOSSIBLE_MFU, high_mfu_note
+from llmb.analysis.metrics import doubt_step_time, high_mfu_note
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_missing_times
 from llmb.drive.fill_remedy import fill_remedy
@@ -47,7 +47,8 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
     metrics, judgement = measured.metrics, measured.judgement
     proxy = proxy_note(run.architecture, run.published_architecture)
     failure = None if completed else _find_failure(plan, logs, ending, past, registry)
-    high_mfu = "" if judgement.reason.startswith(IMPOSSIBLE_MFU) else high_mfu_note(run, metrics)
+    doubt = doubt_step_time(metrics)
+    high_mfu = "" if doubt and judgement.reason == doubt else high_mfu_note(run, metrics)
     own_notes = (proxy, ending.reason if completed else "", high_mfu)
     result = attrs.evolve(
         read_result(record),
