@@ -91,12 +91,12 @@ def _run(host: Host, calls: str) -> str:
 
 
 def _status(line: str) -> tuple[str, JobStatus]:
-    identity, state, pid, exit_code, cause, reason, *time_left_s = line.split("\t")
+    identity, state, pid, exit_code, cause, reason, time_left_s = line.split("\t")
     return identity, JobStatus(
         state=cast("JobState", state),
         job_id=pid or None,
         exit_code=int(exit_code) if exit_code else None,
         cause=cast("Cause", cause),
         reason=reason,
-        time_left_s=float(time_left_s[0]) if any(time_left_s) else None,
+        time_left_s=float(time_left_s) if time_left_s else None,
     )
