@@ -14,7 +14,7 @@ from llmb.state_machine.states import State, Unit, UnitStates
 from llmb.values.job_status import JobStatus
 
 PAUSE_S = 300.0
-"""Time without a new step after which the progress mentions it. It is also the unit of that time."""
+"""Time without a new step after which the progress mentions it, in multiples of this time."""
 
 PAUSE_FACTOR = 5
 """Least ratio of that time to the usual time between two printed steps."""

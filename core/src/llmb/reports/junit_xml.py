@@ -39,8 +39,8 @@ def _add_suite(root: Element, recipe: str, sets: Sequence[ReportedSet]) -> None:
             name = f"{name} ({each.runs[0].run_id.partition('-')[0]})"
         case = SubElement(suite, "testcase", _attributes(classname=classname, name=name, time=_time_s([each])))
         properties = SubElement(case, "properties")
-        for name, value in _properties(each).items():
-            SubElement(properties, "property", _attributes(name=name, value=value))
+        for key, value in _properties(each).items():
+            SubElement(properties, "property", _attributes(name=key, value=value))
         _add_outcome(case, each)
 
 
