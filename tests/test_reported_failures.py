@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from parts import recent_failures as recent
 from parts.command_line import Llmb, command_line
 
 FRAMES = 'Traceback (most recent call last):\n  File "/opt/train.py", line 7, in <module>\n    main()\n'
@@ -266,9 +267,9 @@ def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
     return command_line(capsys)
 
 
-@pytest.mark.parametrize("name", REPORTED)
-def test_a_reported_failure_has_its_cause(llmb: Llmb, tmp_path: Path, name: str) -> None:
-    text, *expected = REPORTED[name]
+@pytest.mark.parametrize("case", [*REPORTED.values(), *recent.FAILED.values()], ids=[*REPORTED, *recent.FAILED])
+def test_a_reported_failure_has_its_cause(llmb: Llmb, tmp_path: Path, case: tuple[str, str, int | None, str]) -> None:
+    text, *expected = case
     log = tmp_path / "job.out"
     log.write_text(text)
 
@@ -278,7 +279,9 @@ def test_a_reported_failure_has_its_cause(llmb: Llmb, tmp_path: Path, name: str)
     assert failure["remedy"]
 
 
-@pytest.mark.parametrize("text", HARMLESS, ids=lambda text: text[:30])
+@pytest.mark.parametrize(
+    "text", [*HARMLESS, *(recent.STEPS + each for each in recent.HARMLESS)], ids=lambda text: text[-60:]
+)
 def test_a_message_of_a_healthy_run_is_no_cause(llmb: Llmb, tmp_path: Path, text: str) -> None:
     log = tmp_path / "job.out"
     log.write_text(text)

@@ -1,14 +1,9 @@
-"""The cause of failures of programs of 2025 and 2026: each text follows a public report, in our own words.
+"""Logs of failures of programs of 2025 and 2026: each text follows a public report, in our own words.
 
 The first value after the text is the cause, then the rank and the host.
 """
 
 from __future__ import annotations
-
-from pathlib import Path
-
-import pytest
-from parts.command_line import Llmb, command_line
 
 FRAMES = 'Traceback (most recent call last):\n  File "/opt/train.py", line 7, in <module>\n    main()\n'
 STEPS = "".join(
@@ -429,28 +424,3 @@ HARMLESS = [
     "  | Name  | Type   | Params\n  | model | GPTModel | 8.0 B\n",
 ]  # fmt: skip
 """Messages of healthy runs that resemble those of failures."""
-
-
-@pytest.fixture
-def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
-    return command_line(capsys)
-
-
-@pytest.mark.parametrize("name", FAILED)
-def test_a_recent_failure_has_its_cause(llmb: Llmb, tmp_path: Path, name: str) -> None:
-    text, *expected = FAILED[name]
-    log = tmp_path / "job.out"
-    log.write_text(text)
-
-    failure = llmb("parse", log, "--framework", "megatron_bridge", "--json").json["failure"]
-    assert failure, "no cause"
-    assert [failure["cause"], failure["rank"], failure["host"]] == expected
-    assert failure["remedy"]
-
-
-@pytest.mark.parametrize("text", HARMLESS, ids=lambda text: text[:60])
-def test_a_message_of_a_healthy_run_is_no_cause(llmb: Llmb, tmp_path: Path, text: str) -> None:
-    log = tmp_path / "job.out"
-    log.write_text(STEPS + text)
-
-    assert llmb("parse", log, "--framework", "megatron_bridge", "--json").json["failure"] is None
