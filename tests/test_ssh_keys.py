@@ -46,39 +46,36 @@ def test_an_encrypted_key_in_the_agent_is_accepted(
         assert connect().run("echo there").stdout == "there\n"
 
 
-def test_a_key_of_the_agent_that_is_in_a_default_file_is_offered_once(
-    monkeypatch: pytest.MonkeyPatch, connect: Any
-) -> None:
+@pytest.fixture
+def two_attempts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
+    """Start a server that accepts no key yet, and ends a connection after two keys. An agent's socket is named."""
     with Sshd(settings={"MaxAuthTries": "2"}) as server:
         for name, value in server.env.items():
             monkeypatch.setenv(name, value)
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(server.folder / "agent"))
         (server.folder / "authorized_keys").unlink()
-        make_key(server.ssh / "id_rsa")
-        server.accept(server.ssh / "id_rsa")
-        config = (server.ssh / "config").read_text().splitlines()
-        (server.ssh / "config").write_text("\n".join(line for line in config if "IdentityFile" not in line) + "\n")
-        socket_file = server.folder / "agent"
-        with running_agent(socket_file, server.key):
-            monkeypatch.setenv("SSH_AUTH_SOCK", str(socket_file))
-            assert connect().run("echo there").stdout == "there\n"
+        yield server
 
 
-def test_a_key_of_the_agent_that_is_in_a_named_file_is_offered_once(
-    monkeypatch: pytest.MonkeyPatch, connect: Any
-) -> None:
+def test_a_key_of_the_agent_that_is_in_a_default_file_is_offered_once(two_attempts: Sshd, connect: Any) -> None:
+    server = two_attempts
+    make_key(server.ssh / "id_rsa")
+    server.accept(server.ssh / "id_rsa")
+    config = (server.ssh / "config").read_text().splitlines()
+    (server.ssh / "config").write_text("\n".join(line for line in config if "IdentityFile" not in line) + "\n")
+    with running_agent(server.folder / "agent", server.key):
+        assert connect().run("echo there").stdout == "there\n"
+
+
+def test_a_key_of_the_agent_that_is_in_a_named_file_is_offered_once(two_attempts: Sshd, connect: Any) -> None:
     """The public key is not beside the file, so only the private key shows that both are the same."""
-    with Sshd(settings={"MaxAuthTries": "2"}) as server:
-        for name, value in server.env.items():
-            monkeypatch.setenv(name, value)
-        (server.folder / "authorized_keys").unlink()
-        make_key(server.folder / "accepted")
-        server.accept(server.folder / "accepted")
-        server.key.with_name(f"{server.key.name}.pub").unlink()
-        socket_file = server.folder / "agent"
-        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket_file))
-        with running_agent(socket_file, server.key):
-            subprocess.run(["ssh-add", "-q", str(server.folder / "accepted")], check=True)
-            assert connect().run("echo there").stdout == "there\n"
+    server = two_attempts
+    make_key(server.folder / "accepted")
+    server.accept(server.folder / "accepted")
+    server.key.with_name(f"{server.key.name}.pub").unlink()
+    with running_agent(server.folder / "agent", server.key):
+        subprocess.run(["ssh-add", "-q", str(server.folder / "accepted")], check=True)
+        assert connect().run("echo there").stdout == "there\n"
 
 
 def test_the_certificate_beside_a_key_is_accepted(client: Sshd, connect: Any) -> None:
