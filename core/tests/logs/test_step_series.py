@@ -82,6 +82,15 @@ def test_equal_times_of_checkpoints_add_up_and_end_with_the_run() -> None:
     assert series.checkpoints_s == 0.0
 
 
+def test_a_run_that_ended_as_planned_has_all_of_its_steps() -> None:
+    series = StepSeries(first_step=0)
+    series.add([Notice(kind="total steps", value=90), Step(step=0, time_s=1.0), Notice(kind="planned end", attempt=0)])
+    series.add([Step(step=1, time_s=1.0)])  # printed after the message
+    assert series.total_steps == 2
+    series.add([Step(step=0, time_s=1.0, attempt=1)])
+    assert series.total_steps == 90
+
+
 def test_late_steps_of_an_earlier_attempt_are_skipped() -> None:
     series = StepSeries()
     series.add([Step(step=0, attempt=1), Step(step=7, attempt=0)])

@@ -86,12 +86,11 @@ class StepSeries:
         """True if a loss of the current run was NaN, according to its steps or to a notice."""
         self.end_texts: Sequence[str] = ()
         """Texts of which the log of a complete run contains one at its end."""
-        self.total_steps: int | None = None
-        """The number of steps that the log announces, if it does."""
         self.checkpoints_s = 0.0
         """The time that the current run spent on checkpoints between its steps, as far as the log states it."""
         self._steps = SortedSteps(attempt=0)
         self._notices: dict[Notice, None] = {}
+        self._announced_steps: int | None = None
 
     def add(self, items: Iterable[Step | Notice]) -> None:
         """Add what a parser returned."""
@@ -112,7 +111,7 @@ class StepSeries:
 
     def _note(self, notice: Notice) -> None:
         if notice.kind == "total steps":
-            self.total_steps = notice.value
+            self._announced_steps = notice.value
         if len(self._notices) < MOST_NOTICES:
             self._notices[notice] = None
         self.nan = self.nan or notice.kind == "nan"
@@ -122,6 +121,11 @@ class StepSeries:
     def attempt(self) -> int:
         """The number of the current run, from 0. Runs that begin in one log are counted."""
         return self._steps.attempt
+
+    @property
+    def total_steps(self) -> int | None:
+        """The number of steps that the log announces, if it does. A run that ended as planned has all of its steps."""
+        return self.count if self.has_notice("planned end") else self._announced_steps
 
     @property
     def runs(self) -> int:

@@ -110,7 +110,7 @@ def rhythm(numbers: Sequence[int]) -> int:
     return gap if seen > 1 else 1
 
 
-NoticeKind = Literal["total steps", "finished", "nan", "checkpoint", "run unknown", Cause]
+NoticeKind = Literal["total steps", "planned end", "finished", "nan", "checkpoint", "run unknown", Cause]
 
 
 def _is_text(_notice: object, _field: object, value: Any) -> None:
@@ -133,7 +133,8 @@ def _is_time(_notice: object, field: attrs.Attribute[Any], value: Any) -> None:
 class Notice:
     """Another message in a log.
 
-    ``kind`` is "total steps" (with ``value``), "finished", "nan", "checkpoint", or why the job ends. A "checkpoint" was
+    ``kind`` is "total steps" (with ``value``), "planned end", "finished", "nan", "checkpoint", or why the job ends.
+    After a "planned end", such as at a target loss, the run is complete with the steps that it has. A "checkpoint" was
     written between two steps and took ``time_s``. One that is part of a step time needs no notice. "run unknown" means
     that ``text``, the names of printed values, needs the sizes of the run, which the parser did not receive.
 

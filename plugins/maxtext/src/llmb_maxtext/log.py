@@ -37,34 +37,22 @@ class MaxTextLog(LineParser):
 
     Names and order of the fields depend on the version. Fields without an attribute in a Step become its ``figures``.
     A step line without any field of a Step is skipped, because it was cut or shortened by hand. Copies of step lines
-    may be wrapped after a comma. The number of steps is in the configuration, which MaxText prints at its start. A
-    training that stops at its target loss has as many steps as it did. MaxText prints its last step after this message.
+    may be wrapped after a comma. The number of steps is in the configuration, which MaxText prints at its start.
     """
 
     needles: Sequence[bytes] = _LINES
     first_step = 0
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._last: dict[str, int] = {}  # step of each source
-        self._reached: set[str] = set()  # sources whose training reached its target loss
-
     def read_line(self, line: bytes) -> list[Step | Notice]:
         """Return the steps of a line (several if ranks joined their lines), or the reason why training stopped."""
         if total := _TOTAL_STEPS.search(line):
-            self._reached.discard(self.source)
             return [Notice(kind="total steps", text=f"{int(total[1])} steps", value=int(total[1]))]
         if self.needles is _WRAPPED and _STEP not in line:
             line = self._unwrap(line)
         self.needles = _WRAPPED if _STEP in line and line.rstrip().endswith(b",") else _LINES
-        steps = [step for part in line.split(_STEP)[1:] if (step := _step(part))]
-        found: list[Step | Notice] = [*steps]
-        if steps:
-            self._last[self.source] = steps[-1].step
+        found: list[Step | Notice] = [step for part in line.split(_STEP)[1:] if (step := _step(part))]
         if _TARGET in line:
-            self._reached.add(self.source)
-        if self.source in self._reached and self.source in self._last:
-            found.append(Notice(kind="total steps", value=self._last[self.source] + 1))
+            found.append(Notice(kind="planned end"))  # MaxText prints the last step after it
         if _ABORT in line:
             found.append(_abort(line[line.index(_ABORT) :]))
         return found

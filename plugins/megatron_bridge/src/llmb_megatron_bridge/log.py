@@ -33,7 +33,7 @@ _LAST_FIELD = b"number of nan iterations: "
 
 _EXIT = b"exiting program at iteration "
 _TARGET = b"[EarlyStop] Reached target!"
-_PLANNED_EXIT = re.compile(rb"exiting program at iteration (\d{1,18})\b|\[EarlyStop\] Reached target!")
+_PLANNED_EXIT = re.compile(rb"exiting program at iteration (\d{1,18})\b")
 
 _UNWRAPPED = (_TIME, _STEP_TIME, _EXIT, _TARGET, TIMERS)
 _IN_TIMERS = (*_UNWRAPPED, COMPUTE, RANK, SAVED)
@@ -56,8 +56,7 @@ class MegatronLog(LineParser):
     If Megatron prints the timers of all ranks after a step, the step is returned again with their compute times. The
     timer of a checkpoint is returned as a notice.
 
-    A run that stops at its exit interval (``--exit-interval``), or at the loss that it had to reach, has as many steps
-    as it did.
+    A run that stops at its exit interval (``--exit-interval``) has as many steps as it did.
 
     Megatron omits a NaN loss from the line. The gradient norm and the number of such iterations show it.
     """
@@ -71,7 +70,6 @@ class MegatronLog(LineParser):
         self._step_times = StepTimes()
         self._timers = defaultdict[str, RankTimers](RankTimers)  # of each source
         self._totals: dict[str, bytes] = {}  # of each source, as printed
-        self._last: dict[str, int] = {}  # step of each source
         self._wrapped: tuple[str, int, StepTime | None] | None = None  # the last step of a wrapped record
 
     def read_line(self, line: bytes) -> Sequence[Step | Notice]:
@@ -82,8 +80,8 @@ class MegatronLog(LineParser):
         if self.needles is _IN_TIMERS:
             self._timers[self.source].read(line)
             found += filter(None, [checkpoint_of(line)])
-        if stop := _PLANNED_EXIT.search(line):
-            return [*found, *self._read_end(stop[1])]
+        if end := self._read_end(line):
+            return [*found, end]
         if _TIME in line or self.needles not in (_UNWRAPPED, _IN_TIMERS):
             _, *parts = _ITERATION.split(line)
             complete = _LAST_FIELD in line
@@ -98,11 +96,12 @@ class MegatronLog(LineParser):
             self._read_step_times(line, found)
         return found
 
-    def _read_end(self, number: bytes | None) -> list[Notice]:
-        """Return the number of steps of a run that stops as planned, after this step or the last one that was read."""
-        self._totals.pop(self.source, None)
-        last = int(number) if number else self._last.get(self.source)
-        return [] if last is None else [Notice(kind="total steps", value=last)]
+    def _read_end(self, line: bytes) -> Notice | None:
+        """Return the notice of a training that stops as planned, at its exit interval or its target, or None."""
+        if stop := _PLANNED_EXIT.search(line):
+            self._totals.pop(self.source, None)
+            return Notice(kind="total steps", value=int(stop[1]))
+        return Notice(kind="planned end") if _TARGET in line else None
 
     def _read_wrapped(self, line: bytes, found: list[Step | Notice]) -> None:
         """Add the step of a record that began in a line before, as far as it is printed."""
@@ -142,7 +141,6 @@ class MegatronLog(LineParser):
         known, figures = read_fields(text, self._meanings)
         if "time_s" not in known:
             return
-        self._last[self.source] = number
         if self._totals.get(self.source) != total:
             self._totals[self.source] = total
             found.append(Notice(kind="total steps", value=int(total)))
