@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from parts.jobs import job
@@ -81,6 +82,14 @@ def test_a_lock_that_may_name_different_files_is_rejected(lock: str) -> None:
 def test_a_runtime_that_does_not_suit_the_recipe_is_rejected(runtime: str, base: Any, message: str) -> None:
     with pytest.raises(SpecError, match=re.escape(f"target.runtime: {message}")):
         Local().prepare_env(Environment(base=base), target(runtime=runtime))
+
+
+def test_an_environment_needs_no_uv_beside_llmb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system's package or `pip install --no-deps` may leave it out. The task searches for it then."""
+    monkeypatch.setattr("uv.find_uv_bin", Mock(side_effect=FileNotFoundError))
+    [task] = Local().prepare_env(Environment(base=Venv(lock="", python=">=3.12")), target())
+    assert isinstance(task.work, str)
+    assert "\nuv=''\n" in task.work
 
 
 def test_there_are_no_tasks_without_an_environment() -> None:

@@ -14,7 +14,7 @@ from llmb.logs.exceptions import SEARCHED, LoggedError, find_errors, first_excep
 from llmb.logs.files import read_part
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line, processes_of_logs
 from llmb.logs.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
-from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, tail_starts
+from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, tail_starts, text_below
 from llmb.logs.timestamps import time_at
 from llmb.values.failure import UNKNOWN, Failure, Signature
 from llmb.values.frozen import FrozenMap
@@ -136,7 +136,11 @@ class Diagnosis:
 
     def _exception(self, path: Path, error: LoggedError) -> Failure:
         signature = signature_of_exception(error.exception)
-        return self._failure(signature, path, error.offset, signature.cause)
+        failure = self._failure(signature, path, error.offset, signature.cause)
+        if not failure.evidence.endswith(":"):
+            return failure
+        message = text_below(path, error.offset)  # of an exception whose message begins with a line end
+        return attrs.evolve(failure, evidence=f"{failure.evidence} {message}".strip())
 
     def _report(self, hit: Hit, errors: Sequence[tuple[Path, list[LoggedError]]]) -> Failure:
         """Return an unknown cause, with the last error or line of the process that ended first as evidence."""

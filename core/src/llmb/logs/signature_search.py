@@ -224,6 +224,14 @@ def line_at(path: Path, offset: int) -> LogLine:
     return LogLine(number, as_evidence(raw), raw, len(as_evidence(prefix + b"|")) - 1)
 
 
+def text_below(path: Path, offset: int) -> str:
+    """Return the first text of the same rank below the line at ``offset``, or "" if none is near."""
+    first, *below = (without_time(line) for line in read_part(path, offset, offset + BELOW).splitlines())
+    label = label_of(first)
+    texts = (as_evidence(line[len(label) :]) for line in below if label_of(line) == label)
+    return next(filter(None, texts), "")
+
+
 def tail_starts(paths: Iterable[Path], starts: Mapping[Path, int], size: int) -> dict[Path, int]:
     """Return where the last ``size`` bytes of each log begin, or the byte from which it counts, if that is later."""
     return {path: max(starts.get(path, 0), path.stat().st_size - size) for path in paths}

@@ -29,12 +29,20 @@ class VenvRuntime(DirectRuntime):
 
     def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
         """Return the task that creates the environment."""
-        import uv  # its folder is where the program is; not needed to poll
-
         assert isinstance(environment.base, Venv)
-        return (venv_task(environment.base, target.cache, uv=uv.find_uv_bin(), python=sys.executable),)
+        return (venv_task(environment.base, target.cache, uv=_installed_uv(), python=sys.executable),)
 
     def venv(self, job: Job, cache: str) -> str:
         """Return the folder in which the task creates the environment."""
         assert isinstance(job.environment.base, Venv)
         return venv_folder(job.environment.base, cache)
+
+
+def _installed_uv() -> str:
+    """Return the path of uv, or "" if it was not installed with llmb. The task then searches for it."""
+    import uv  # its folder is where the program is; not needed to poll
+
+    try:
+        return uv.find_uv_bin()
+    except FileNotFoundError:
+        return ""
