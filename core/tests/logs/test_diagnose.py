@@ -56,7 +56,7 @@ def test_the_evidence_is_the_exception_and_not_the_code_that_raised_it(tmp_path:
 
 @pytest.mark.parametrize("label", ["", "[rank3]: "])
 def test_the_evidence_has_a_message_that_begins_below_its_exception(tmp_path: Path, label: str) -> None:
-    """As Python's multiprocessing prints it."""
+    """Python's multiprocessing prints such a message."""
     lines = ("Traceback (most recent call last):", '  File "a.py", line 3, in <module>', "RuntimeError: ", "  ")
     text = "".join(f"{label}{line}\n" for line in (*lines, "  forked"))
     found = last_exception(write(tmp_path, log=text.replace(f"{label}  forked", f"7: of another\n{label}  forked")))
