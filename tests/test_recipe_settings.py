@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from importlib.resources import files
 from pathlib import Path
@@ -31,6 +32,15 @@ def write_recipe(folder: Path, text: str, name: str = "mine") -> Path:
     return file
 
 
+def copy_shared(framework: str, recipes: Path) -> Path:
+    """Copy the files that recipes of a framework share. Return the folder of its recipes."""
+    shipped = Path(str(files(f"llmb_{framework}"))) / "recipes"
+    shutil.copytree(shipped, recipes / framework)
+    for copy in (recipes / framework).glob("*.toml"):
+        copy.unlink()
+    return shipped
+
+
 SHIPPED = {
     "maxtext": ("llama2-70b.toml", "[framework.xla_flgs]\nx = 1\n", "framework.xla_flgs", "xla_flags"),
     "megatron_bridge": (
@@ -43,13 +53,25 @@ SHIPPED = {
 }
 
 
+TINY = {"maxtext": "llama2-tiny", "megatron_bridge": "llama3-tiny"}
+
+
+@pytest.mark.parametrize("framework", TINY)
+def test_a_recipe_without_an_environment_runs_in_one_that_the_user_prepares(framework: str, recipes: Path) -> None:
+    shipped = copy_shared(framework, recipes) / f"{TINY[framework]}.toml"
+    file = write_recipe(recipes / framework, shipped.read_text())
+    for each in (file, *file.parent.glob("shared/*.toml")):
+        each.write_text(re.sub(r"(?m)^(lock|python|space_gb) = .*\n", "", each.read_text()))
+    workload = {"recipe": f"{framework}/mine", "gpu_type": "cpu", "dtype": "fp32", "gpus": 1}
+    [run] = llmb.plan(llmb.load({"workload": workload, "target": {"scheduler": "local"}}))
+    assert [task.task.kind for task in run.tasks] == []
+    assert "in the user's own environment" in run.script.text
+
+
 @pytest.mark.parametrize("framework", SHIPPED)
 def test_an_unknown_setting_is_an_error_that_names_file_key_and_nearest_key(framework: str, recipes: Path) -> None:
     name, typo, key, nearest = SHIPPED[framework]
-    shipped = Path(str(files(f"llmb_{framework}"))) / "recipes"
-    shutil.copytree(shipped, recipes / framework)
-    for copy in (recipes / framework).glob("*.toml"):
-        copy.unlink()
+    shipped = copy_shared(framework, recipes)
     file = write_recipe(recipes / framework, f"{(shipped / name).read_text()}\n{typo}")
     workload = {"recipe": f"{framework}/mine", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
     with pytest.raises(llmb.RecipeError) as raised:

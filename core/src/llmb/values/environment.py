@@ -87,14 +87,17 @@ class Venv:
     space_gb: NonNegativeFloat = 0.0
 
     @classmethod
-    def shipped(cls, package: str, settings: Mapping[str, Any]) -> Self:
+    def shipped(cls, package: str, settings: Mapping[str, Any]) -> Self | None:
         """Return the environment of a recipe's settings: ``lock``, ``python``, and ``space_gb`` if it is there.
 
-        ``lock`` is the name of a file in the package's folder ``environments``. Raise RecipeError for invalid
+        ``lock`` is the name of a file in the package's folder ``environments``. Return None if the settings have none
+        of these keys: the job then runs in an environment that the user prepares. Raise RecipeError for invalid
         settings.
         """
         names = [field.name for field in attrs.fields(_VenvSettings)]
-        own = decode_settings({name: settings[name] for name in names if name in settings}, _VenvSettings, "framework")
+        if not (stated := {name: settings[name] for name in names if name in settings}):
+            return None
+        own = decode_settings(stated, _VenvSettings, "framework")
         return cls(lock=_shipped_lock(package, own.lock), python=own.python, space_gb=own.space_gb)
 
 

@@ -44,10 +44,8 @@ class MaxText(FrameworkHooks[MaxTextOptions]):
 
     @hookimpl
     def prepare_env(self, run: Run[MaxTextOptions]) -> Environment:
-        """Return the run's image, or the locked virtual environment of the recipe if the run has no image."""
-        if run.image is not None:
-            return Environment(base=run.image)
-        return Environment(base=Venv.shipped("llmb_maxtext", run.settings))
+        """Return the run's image, else the locked virtual environment of the recipe, if it has one."""
+        return Environment(base=run.image or Venv.shipped("llmb_maxtext", run.settings))
 
     @hookimpl
     def build_job(self, run: Run[MaxTextOptions]) -> Job:

@@ -59,7 +59,7 @@ class MaxTextSettings:
     mpi: str | None = None
     """Type of MPI with which the scheduler starts the ranks."""
     lock: str | None = None
-    """Lock file of the Python environment, if there is no image."""
+    """Lock file of the Python environment, if there is no image. Without either, you prepare the environment."""
     python: str | None = None
     """Version of Python in this environment."""
     space_gb: PositiveFloat | None = None
