@@ -14,7 +14,7 @@ def home_folder() -> Path:
 
 
 def config_folder() -> Path:
-    """Return ``llmb`` in the user's configuration directory: the targets file."""
+    """Return ``llmb`` in the user's configuration directory: the targets file, and recipes of the user."""
     from platformdirs import user_config_path
 
     return user_config_path("llmb", appauthor=False)

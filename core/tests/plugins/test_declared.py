@@ -85,6 +85,14 @@ def test_a_key_of_a_recipe_at_the_top_of_the_file_names_its_table(folder: Folder
     assert folder.error().endswith("diagnose (did you mean 'recipe.baselines'?)")
 
 
+def test_a_recipe_for_a_plugin_is_one_error_that_names_its_folder(folder: Folder) -> None:
+    (folder.path / "mylm.toml").write_text('release = "1"\nsteps = 5\n[framework]\n[[points]]\ngpus = 8\n')
+    error = folder.error()
+    assert f"{folder.path}/mylm.toml is a recipe for a framework plugin" in error
+    assert error.endswith('/llmb/recipes/FRAMEWORK, and recipe = "FRAMEWORK/mylm" in the spec')
+    assert "\n" not in error
+
+
 def test_a_spec_to_start_from_has_no_other_gpu_types_or_numbers_than_any(folder: Folder) -> None:
     file = folder.write(command=["train", "{dtype}"], recipe={**FILE["recipe"], "dtypes": ["fp32", "bf16"]})
     lines = llmb.starter_workload(str(file)).splitlines()

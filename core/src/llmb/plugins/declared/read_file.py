@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from llmb.paths import config_folder
 from llmb.plugins.declared.command import SCRIPT, used_names
 from llmb.plugins.declared.file import DeclaredFile, DeclaredRecipe, OptionTable
 from llmb.plugins.declared.log_format import LogFormat, compile_format
@@ -67,6 +68,7 @@ def read_file(path: Path) -> ReadFile:
     text = read_text(path, PluginError)
     shared = read_shared(path.parent, PluginError)
     tables = parse_toml(text, str(path), PluginError)
+    _check_kind(tables, path)
     if "recipe" in tables:
         tables["recipe"] = _with_shared(tables["recipe"], "recipe", shared, path)
     if isinstance(recipes := tables.get("recipes"), dict):
@@ -84,6 +86,18 @@ def read_file(path: Path) -> ReadFile:
         raise PluginError(*located(wrong, str(path)))
     used = {f"shared/{name}.toml": each for name, each in shared.items()} if "shared" in text else {}
     return ReadFile(path=path, file=file, log=log, text=text, texts=FrozenMap({**texts, **used}))
+
+
+def _check_kind(tables: Mapping[str, Any], path: Path) -> None:
+    """Raise PluginError if a file is a recipe of a framework plugin instead of a framework."""
+    if "framework" in tables and not {"command", "log"} & tables.keys():
+        folder = f"{config_folder()}/recipes/FRAMEWORK"
+        raise PluginError(
+            Fault(
+                message=f"{path} is a recipe for a framework plugin, and describes no framework",
+                expected=f'the file in {folder}, and recipe = "FRAMEWORK/{path.stem}" in the spec',
+            )
+        )
 
 
 def _with_table(error: Fault) -> Fault:
