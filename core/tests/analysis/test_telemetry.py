@@ -50,6 +50,15 @@ def test_energy_follows_from_the_mean_power_of_busy_gpus() -> None:
     assert found.kwh_per_1t_tokens == pytest.approx(1e12 / (4_000 / 5_200) / 3.6e6)
 
 
+def test_samples_in_which_a_gpu_starts_or_stops_do_not_count() -> None:
+    """A training of a few seconds on an H100, sampled each second, and a pause in it."""
+    power = (128.6, 253.8, 697.7, 695.5, 690.4, 604.8, 127.1, 326.6, 688.8, 690.9, 599.0)
+    busy = (0, 67, 99, 99, 100, 95, 0, 84, 99, 99, 60)
+    found = summarise(*(sample(power=watts, busy=percent) for watts, percent in zip(power, busy, strict=True)))
+    assert found.samples == 5
+    assert found.power_w == pytest.approx((697.7 + 695.5 + 690.4 + 688.8 + 690.9) / 5)
+
+
 def test_values_that_a_gpu_does_not_have_are_left_out() -> None:
     missing = sample(power="[N/A]", clock="[Not Supported]", heat="N/A", reasons="[N/A]", busy="[N/A]", ecc="[N/A]")
     found = summarise(missing)

@@ -1,13 +1,14 @@
 """Summary of the samples that telemetry.sh took: power and energy, and GPUs that run hot, slow or throttled.
 
-Only busy samples count, so that start-up and exit do not lower the mean power.
+Only busy samples count, so that start-up and exit do not lower the mean power, and of these only the samples between
+other busy ones: nvidia-smi reports the mean power of a second, in which a GPU that starts or stops was partly idle.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import attrs
 
@@ -76,33 +77,90 @@ class Telemetry:
     errors: tuple[str, ...] = ()
 
 
+@attrs.frozen
+class _Sample:
+    """The values of one sample of a GPU that are summarised, None for ``[N/A]``. ``reasons`` are bits."""
+
+    power_w: float | None
+    sm_clock_mhz: float | None
+    temperature_c: float | None
+    reasons: int
+    is_busy: bool
+    ecc_errors: float | None
+
+    @classmethod
+    def of(cls, values: Sequence[str]) -> Self:
+        """Return a sample: the fields of telemetry.sh after the index. Raise ValueError if they are damaged."""
+        power, clock, _, temperature, reasons, _, utilisation, _, ecc = values
+        percent = _number(utilisation)
+        return cls(
+            power_w=_number(power),
+            sm_clock_mhz=_number(clock),
+            temperature_c=_number(temperature),
+            reasons=int(reasons, 16) if reasons.startswith("0x") else 0,
+            is_busy=percent is None or percent >= BUSY_PERCENT,
+            ecc_errors=_number(ecc),
+        )
+
+
 @attrs.define
-class _Gpu:
-    """The busy samples of one GPU, added up."""
+class _Busy:
+    """Busy samples of one GPU, added up."""
 
     power_w: list[float] = attrs.field(factory=list)
     sm_clock_mhz: list[float] = attrs.field(factory=list)
     temperature_c: list[float] = attrs.field(factory=list)
     samples: int = 0
     reasons: dict[int, int] = attrs.field(factory=dict)
+
+    def add(self, sample: _Sample) -> None:
+        """Add a sample."""
+        self.samples += 1
+        for known, value in (
+            (self.power_w, sample.power_w),
+            (self.sm_clock_mhz, sample.sm_clock_mhz),
+            (self.temperature_c, sample.temperature_c),
+        ):
+            if value is not None:
+                known.append(value)
+        for bit in THROTTLING:
+            self.reasons[bit] = self.reasons.get(bit, 0) + bool(sample.reasons & bit)
+
+
+@attrs.define
+class _Gpu:
+    """The samples of one GPU: those between other busy ones, and those at the edges of a busy time."""
+
+    between: _Busy = attrs.field(factory=_Busy)
+    edges: _Busy = attrs.field(factory=_Busy)
+    last_busy: _Sample | None = None
+    last_is_first: bool = False
     first_ecc: float | None = None
     last_ecc: float | None = None
 
-    def add(self, values: Sequence[str]) -> None:
-        """Add a sample: the fields of telemetry.sh after the index."""
-        power, clock, _, temperature, reasons, _, utilisation, _, ecc = values
-        if (errors := _number(ecc)) is not None:
-            self.first_ecc = errors if self.first_ecc is None else self.first_ecc
-            self.last_ecc = errors
-        if (percent := _number(utilisation)) is not None and percent < BUSY_PERCENT:
+    def add(self, sample: _Sample) -> None:
+        """Add a sample. A busy one counts when the next one shows whether it is between others."""
+        if sample.ecc_errors is not None:
+            self.first_ecc = sample.ecc_errors if self.first_ecc is None else self.first_ecc
+            self.last_ecc = sample.ecc_errors
+        if not sample.is_busy:
+            self.end_busy_time()
             return
-        self.samples += 1
-        for known, text in ((self.power_w, power), (self.sm_clock_mhz, clock), (self.temperature_c, temperature)):
-            if (value := _number(text)) is not None:
-                known.append(value)
-        bits = int(reasons, 16) if reasons.startswith("0x") else 0
-        for bit in THROTTLING:
-            self.reasons[bit] = self.reasons.get(bit, 0) + bool(bits & bit)
+        if self.last_busy is not None:
+            (self.edges if self.last_is_first else self.between).add(self.last_busy)
+        self.last_is_first = self.last_busy is None
+        self.last_busy = sample
+
+    def end_busy_time(self) -> None:
+        """Add the last busy sample, if there is one."""
+        if self.last_busy is not None:
+            self.edges.add(self.last_busy)
+        self.last_busy = None
+
+    @property
+    def busy(self) -> _Busy:
+        """The samples that count: all busy ones if none is between others."""
+        return self.between if self.between.samples else self.edges
 
 
 @attrs.define
@@ -118,7 +176,7 @@ class _Samples:
         """Add a line. An incomplete one, such as the last one of a killed job, is ignored."""
         node, kind, *values = line.split(", ")
         if kind == "gpu" and len(values) == 11 and values[1].isdecimal():
-            self.gpus.setdefault((node, int(values[1])), _Gpu()).add(values[2:])
+            self.gpus.setdefault((node, int(values[1])), _Gpu()).add(_Sample.of(values[2:]))
         elif kind in ("link", "link end") and len(values) == 4:
             gpu, link, name, count = values
             self.links.setdefault((node, int(gpu), f"link {link}: {name}"), [0, 0])[kind == "link end"] = int(count)
@@ -136,12 +194,14 @@ def summarise_telemetry(lines: Iterable[str], metrics: Metrics | None, gpus: int
             samples.add(line.rstrip("\n"))
         except ValueError:  # two lines that were written at the same time
             continue
-    busy = {place: gpu for place, gpu in samples.gpus.items() if gpu.samples}
+    for gpu in samples.gpus.values():
+        gpu.end_busy_time()
+    busy = {place: gpu.busy for place, gpu in samples.gpus.items() if gpu.busy.samples}
     power_w = _mean(busy, "power_w")
     return Telemetry(
         nodes=len({node for node, _ in busy}),
         gpus=len(busy),
-        samples=sum(gpu.samples for gpu in busy.values()),
+        samples=sum(each.samples for each in busy.values()),
         power_w=power_w,
         sm_clock_mhz=_mean(busy, "sm_clock_mhz"),
         temperature_c=_mean(busy, "temperature_c"),
@@ -163,7 +223,7 @@ def _energies(power_w: float | None, metrics: Metrics | None) -> dict[str, Any]:
     }
 
 
-def _find_problems(samples: _Samples, busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem]:
+def _find_problems(samples: _Samples, busy: Mapping[tuple[str, int], _Busy]) -> Iterator[GpuProblem]:
     yield from _find_throttled(busy)
     yield from _find_outliers(busy)
     for (node, index), gpu in sorted(samples.gpus.items()):
@@ -174,7 +234,7 @@ def _find_problems(samples: _Samples, busy: Mapping[tuple[str, int], _Gpu]) -> I
             yield GpuProblem(node=node, gpu=index, problem="NVLink errors", detail=f"{name} +{end - begin}")
 
 
-def _find_throttled(busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem]:
+def _find_throttled(busy: Mapping[tuple[str, int], _Busy]) -> Iterator[GpuProblem]:
     for (node, index), gpu in sorted(busy.items()):
         for bit, count in gpu.reasons.items():
             if count / gpu.samples >= THROTTLED_SHARE:
@@ -182,7 +242,7 @@ def _find_throttled(busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem
                 yield GpuProblem(node=node, gpu=index, problem="throttled", detail=detail)
 
 
-def _find_outliers(busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem]:
+def _find_outliers(busy: Mapping[tuple[str, int], _Busy]) -> Iterator[GpuProblem]:
     """Yield the GPUs that are slower or hotter than most GPUs of the run."""
     clocks = {place: statistics.fmean(gpu.sm_clock_mhz) for place, gpu in sorted(busy.items()) if gpu.sm_clock_mhz}
     usual_mhz = statistics.median(clocks.values()) if clocks else 0.0
@@ -198,7 +258,7 @@ def _find_outliers(busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem]
             yield GpuProblem(node=node, gpu=index, problem="hot", detail=detail)
 
 
-def _mean(gpus: Mapping[tuple[str, int], _Gpu], name: str) -> float | None:
+def _mean(gpus: Mapping[tuple[str, int], _Busy], name: str) -> float | None:
     """Return the mean over the GPUs of their mean values, or None if no GPU has the value."""
     means = [statistics.fmean(values) for gpu in gpus.values() if (values := getattr(gpu, name))]
     return statistics.fmean(means) if means else None
