@@ -63,6 +63,7 @@ def test_a_run_that_another_process_follows_shows_its_step(toy: Any, running: An
     assert (ended["state"], ended["progress"]) == ("completed", None)
 
 
+@pytest.mark.slow
 def test_a_run_that_no_process_follows_shows_how_old_its_step_is(toy: Any, running: Any) -> None:
     run_id = wait_for_step_3(toy)
     running.kill()
@@ -107,6 +108,7 @@ def test_a_damaged_or_outdated_progress_is_unknown(toy: Any, text: str) -> None:
     assert "step" not in show(toy, run_id)
 
 
+@pytest.mark.slow
 def test_a_time_limit_that_is_too_short_is_reported_once(toy: Any) -> None:
     spec = toy.spec(
         workload={"steps": 1000, "time_limit": "1m"},

@@ -166,6 +166,7 @@ def shown_by(command: str, logs: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_commands_print_one_screen_of_the_logs_of_thousands_of_ranks(many_ranks: Path) -> None:
     searches = {each for each in (*find_commands(PRODUCT), *quoted_in_code(PRODUCT)) if " LOGS " in each}
     assert len(searches) == 5, "first errors, last messages, first traceback, messages of pyxis, and `llmb parse LOGS`"
@@ -175,6 +176,7 @@ def test_commands_print_one_screen_of_the_logs_of_thousands_of_ranks(many_ranks:
         assert max(map(len, shown)) <= 300, command
 
 
+@pytest.mark.slow
 def test_the_earliest_error_of_thousands_of_ranks_is_first(many_ranks: Path) -> None:
     [command] = COMMAND.findall(FIRST_ERRORS)
     assert "rank1700.log" in shown_by(command, many_ranks)[0]

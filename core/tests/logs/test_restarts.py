@@ -135,6 +135,7 @@ def test_a_rank_that_prints_only_in_the_second_run_belongs_to_it() -> None:
     assert [step.step for step in series.steps] == list(range(5))
 
 
+@pytest.mark.slow
 @given(
     runs=st.lists(st.integers(3, 30), min_size=1, max_size=3),
     ranks=st.integers(1, 4),

@@ -89,7 +89,14 @@ def test_a_step_that_is_absurdly_fast_is_a_step_and_outside_the_window(tmp_path:
     assert summarise(series.steps, (3, 4)).step_time_s == 5.668
 
 
-@pytest.mark.parametrize("filler", [b"x", b"completed step", b"completed step: 1, "], ids=["plain", "half", "needles"])
+@pytest.mark.parametrize(
+    "filler",
+    [
+        pytest.param(b"x", id="plain"),
+        pytest.param(b"completed step", id="half"),
+        pytest.param(b"completed step: 1, ", marks=pytest.mark.slow, id="needles"),
+    ],
+)
 def test_a_gigabyte_without_a_newline_costs_no_memory_and_hides_no_step(filler: bytes) -> None:
     size = GIB if filler == b"x" else 2 * MIB  # each needle costs time
     block = (filler * MIB)[:MIB]

@@ -374,7 +374,7 @@ def test_a_step_time_whose_figures_are_none_is_no_step(figures: str) -> None:
     assert read(MegatronLog, f"Step Time : {figures}MODEL_TFLOP/s/GPU\n".encode()) == []
 
 
-@pytest.mark.parametrize("numbered", [True, False])
+@pytest.mark.parametrize("numbered", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_garbled_log_does_not_stop_the_parser(numbered: bool) -> None:
     lines = [iteration(number) if numbered else "" for number in range(1, 11)]
     log = "".join(f"{line}\n{step_time(5.74, 1636.8)}\n" for line in lines)
