@@ -175,6 +175,27 @@ def test_missing_nvidia_tools_are_reported(runs: Any) -> None:
     assert printed == f"{run['failure']['evidence']}\n", "the container was removed"
 
 
+@pytest.mark.parametrize(
+    ("of_image", "more", "capabilities"),
+    [
+        ("", {}, "compute,utility"),
+        ("NVIDIA_DRIVER_CAPABILITIES=", {}, "compute,utility"),
+        ("NVIDIA_DRIVER_CAPABILITIES=all", {}, "all"),
+        ("NVIDIA_DRIVER_CAPABILITIES=all", {"env": {"NVIDIA_DRIVER_CAPABILITIES": "compute"}}, "compute"),
+        ("", {"target": {"container": {"options": ["--env", "NVIDIA_DRIVER_CAPABILITIES=video"]}}}, "video"),
+    ],
+    ids=["nothing", "an empty value", "the image", "the job", "an option"],
+)
+def test_containers_get_cuda_unless_another_setting_says_what_they_get(
+    runs: Any, enroot: Enroot, of_image: str, more: dict[str, Any], capabilities: str
+) -> None:
+    enroot.add_gpu()
+    enroot.set_in_image(of_image)
+    run = runs.run(**tables(framework={"needs_gpus": True}, **more))
+    assert run["state"] == "completed", run
+    assert enroot.capabilities == [capabilities]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("ignore_term", [False, True])
 def test_cancel_ends_all_processes(runs: Any, ignore_term: bool) -> None:

@@ -40,11 +40,12 @@ remove() { # --force NAME
   rmdir "$state/containers/$2" 2>/dev/null || fail 1 "No such file or directory: $state/containers/$2"
 }
 
-start() { # --rw --mount M... --env E... NAME COMMAND
-  local mounts=() given=() name
+start() { # --rw --conf FILE --mount M... --env E... NAME COMMAND
+  local mounts=() given=() conf='' name
   while :; do
     case $1 in
       --rw) shift ;;
+      --conf) conf=$2 && shift 2 ;;
       --mount) mounts+=("$2") && shift 2 ;;
       --env) given+=("$2") && shift 2 ;;
       *) break ;;
@@ -52,13 +53,20 @@ start() { # --rw --mount M... --env E... NAME COMMAND
   done
   name=$1 && shift
   [ -d "$state/containers/$name" ] || fail 1 "No such file or directory: $state/containers/$name"
-  export PYTHONPATH=/image NVIDIA_VISIBLE_DEVICES=all # of the image; these replace the host's
-  for each in "${given[@]}"; do export "${each?}"; done
+  export ENROOT_ENVIRON=$state/environ
+  cat "$state/environment" >"$ENROOT_ENVIRON" # of the image; these replace the host's
+  if [ -n "$conf" ]; then
+    . "$conf"
+    environ >>"$ENROOT_ENVIRON"
+  fi
+  printf '%s\n' "${given[@]}" >>"$ENROOT_ENVIRON"
+  while IFS= read -r each; do export "${each?}"; done <"$ENROOT_ENVIRON" # the last of several counts
   case $NVIDIA_VISIBLE_DEVICES in
     void | none) ;;
     *)
       command -v nvidia-container-cli >/dev/null ||
-        fail 1 "Command not found: nvidia-container-cli, see https://github.com/NVIDIA/libnvidia-container" ;;
+        fail 1 "Command not found: nvidia-container-cli, see https://github.com/NVIDIA/libnvidia-container"
+      nvidia-container-cli "${NVIDIA_DRIVER_CAPABILITIES:-utility}" ;;
   esac
   printf '%s\n' "${mounts[@]}" | exec unshare --mount bash -c '
     while IFS=: read -r source target _ options; do
@@ -94,10 +102,24 @@ class Enroot:
         (self.state / "containers").mkdir(parents=True)
         (self.state / "images").touch()
         (self.state / "image").write_bytes(SQUASHFS)
+        (self.state / "environment").write_text("PYTHONPATH=/image\nNVIDIA_VISIBLE_DEVICES=all\n")
         self.bin.mkdir()
-        program = self.bin / "enroot"
-        program.write_text(ENROOT.replace("# Set by", f"state='{self.state}'\n# Set by", 1))
+        self._install("enroot", ENROOT.replace("# Set by", f"state='{self.state}'\n# Set by", 1))
+
+    def _install(self, name: str, text: str) -> None:
+        program = self.bin / name
+        program.write_text(text)
         program.chmod(0o755)
+
+    def add_gpu(self) -> None:
+        """Install an nvidia-smi that lists one GPU, and an nvidia-container-cli that records the capabilities."""
+        self._install("nvidia-smi", "#!/bin/sh\necho 0, NVIDIA H100 80GB HBM3, 81559, 1, 550.54.15\n")
+        self._install("nvidia-container-cli", f"#!/bin/sh\necho \"$1\" >>'{self.state}/capabilities'\n")
+
+    def set_in_image(self, line: str) -> None:
+        """Add a line to the file /etc/environment of the images."""
+        with (self.state / "environment").open("a") as file:
+            file.write(f"{line}\n")
 
     def publish(self, uri: str) -> None:
         """Add an image to the registry."""
@@ -113,6 +135,12 @@ class Enroot:
     def containers(self) -> list[str]:
         """Containers that were created and not removed."""
         return [each.name for each in (self.state / "containers").iterdir()]
+
+    @property
+    def capabilities(self) -> list[str]:
+        """Capabilities of the NVIDIA driver that containers with GPUs got, in the order of their starts."""
+        recorded = self.state / "capabilities"
+        return recorded.read_text().splitlines() if recorded.exists() else []
 
     @property
     def imports(self) -> list[str]:

@@ -97,7 +97,7 @@ class Local(SchedulerHooks[LocalOptions]):
             notes=_notes(name, job, target),
             time_limit_s=job.time_limit_s,
             grace_s=target.options.grace_s + 30,  # more than the grace after which the script ends its ranks
-            reserved_files=("arriving", "after", "container", "finished"),
+            reserved_files=("arriving", "after", "container", "enroot.conf", "finished"),
         )
 
     @hookimpl

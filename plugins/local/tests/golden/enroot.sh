@@ -471,13 +471,24 @@ create() {
   output=$(enroot create --name "$container" "$file" 2>&1) || fail "image $image" "$output"
 }
 
+# write_configuration: give containers CUDA, like Docker. By default, enroot mounts only nvidia-smi. It calls `environ`
+# after it has read the variables of the image and of the site. Those of the command line come last.
+write_configuration() {
+  cat >enroot.conf <<'END'
+environ() {
+  grep -q '^[[:space:]]*NVIDIA_DRIVER_CAPABILITIES=.' "$ENROOT_ENVIRON" || echo NVIDIA_DRIVER_CAPABILITIES=compute,utility
+}
+END
+}
+
 # contained PHASE: run a phase in the container.
 contained() {
-  local status=0 devices=$gpus visible_gpus=''
+  local status=0 devices=$gpus visible_gpus='' gpu_options=()
   [ -z "$gpus_stated" ] || devices='' visible_gpus=$gpus # of an unknown kind: target.container.options passes all of them
+  [ -z "$gpus" ] || gpu_options=(--conf "$LLMB_RUN_DIR/enroot.conf")
   place_secrets
   enroot start --rw --env "LLMB_RUN_DIR=$LLMB_RUN_DIR" --env "NVIDIA_VISIBLE_DEVICES=${devices:-void}" \
-    "${start_options[@]}" "$container" bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" "$visible_gpus" >started.log 2>&1 &
+    "${gpu_options[@]}" "${start_options[@]}" "$container" bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" "$visible_gpus" >started.log 2>&1 &
   phase_group=$!
   wait "$phase_group" || status=$?
   end_phase # the phase may have left processes
@@ -492,6 +503,7 @@ end_phase() {
 }
 
 create
+write_configuration
 
 outside phase split 1 split
 contained train

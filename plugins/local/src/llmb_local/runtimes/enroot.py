@@ -24,6 +24,9 @@ from llmb import (
 from llmb_local.bash_files import bash_file
 from llmb_local.options import LocalOptions
 
+DRIVER_CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
+"""The variable from which enroot's hook reads which parts of NVIDIA's driver a container needs."""
+
 
 class Enroot:
     """Enroot, which needs no root rights and no daemon."""
@@ -60,6 +63,8 @@ class Enroot:
         stated = "yes" if target.options.machine_gpus is not None else ""
         settings = assignments(engine="enroot", image=job.environment.base.ref, file=file, gpus_stated=stated)
         words = [word for mount in job.container_mounts(target.cache) for word in ("--mount", _mount(mount))]
+        if (value := job.env.get(DRIVER_CAPABILITIES)) is not None:  # enroot needs it before the job's script runs
+            words += ["--env", f"{DRIVER_CAPABILITIES}={value}"]
         options = f"start_options=({shlex.join([*words, *target.options.container.options])})"
         cache = f"mkdir -p {shlex.quote(target.cache)}"
         files = ("error_remedies.sh", "container_secrets.sh", "enroot_start.sh")
