@@ -170,7 +170,7 @@ def test_missing_nvidia_tools_are_reported(runs: Any) -> None:
     options = {"options": ["--env", "NVIDIA_VISIBLE_DEVICES=0"]}
     run = runs.run(**tables(target={"runtime": "enroot", "container": options}))
     assert "enroot cannot give GPUs to containers; install libnvidia-container-tools" in run["reason"]
-    assert run["failure"]["cause"] == "a program that enroot needs is missing on the node"
+    assert run["failure"]["cause"] == "a program that enroot needs is missing on the node (nvidia-container-cli)"
     printed = runs.llmb("logs", run["run_id"]).stdout
     assert printed == f"{run['failure']['evidence']}\n", "the container was removed"
 

@@ -43,6 +43,22 @@ def test_a_missing_engine_proposes_another_one(engine: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("program", "package"), [("curl", "curl"), ("mksquashfs", "squashfs-tools"), ("unsquashfs", "squashfs-tools")]
+)
+def test_a_missing_program_that_enroot_needs_is_named(program: str, package: str) -> None:
+    explained = explain("ubuntu", f"[ERROR] Command not found: {program}", "enroot")
+    assert explained == (
+        f"{program}, which enroot needs, is not installed on this machine; "
+        f"install {package} with the machine's package manager\n"
+    )
+
+
+def test_a_program_that_the_image_may_lack_is_not_taken_for_the_engine() -> None:
+    explained = explain("ubuntu", "/r/job.sh: line 7: setsid: command not found", "enroot")
+    assert explained == "setsid is not installed on this machine or in the image ubuntu; install it there\n"
+
+
+@pytest.mark.parametrize(
     ("engine", "output", "remedy"),
     [
         (

@@ -402,7 +402,7 @@ fail() {
 
 # explain OUTPUT: print "PROBLEM; REMEDY" for the output of the engine, or its end if the error is unknown.
 explain() {
-  local last registry='' login other=podman cache folder=${file:-$PWD/}
+  local last missing='' package registry='' login other=podman cache folder=${file:-$PWD/}
   local free_space="\`$engine system prune\`"
   case ${image%"${image#*/}"} in # the first part and "/"; without a registry, an image is from the default one
     *.*/ | *:*/ | localhost/) registry=" ${image%%/*}" ;;
@@ -425,8 +425,19 @@ explain() {
       echo "$engine cannot give GPUs to containers; install libnvidia-container-tools" ;;
     *"nvidia-container-cli: "*)
       echo "the NVIDIA driver reports an error; check \`nvidia-smi\` on this machine: $last" ;;
-    *"command not found"*)
+    *"$engine: command not found"*)
       echo "$engine is not installed on this machine; install it, or set \`runtime = \"$other\"\` in [target], or to another engine that is installed" ;;
+    *"command not found: "*) # of enroot
+      [[ $1 =~ "command not found: "([^[:space:],]+) ]] && missing=${BASH_REMATCH[1]}
+      case $missing in
+        mksquashfs | unsquashfs) package=squashfs-tools ;;
+        awk) package=gawk ;;
+        *) package=$missing ;;
+      esac
+      echo "$missing, which $engine needs, is not installed on this machine; install $package with the machine's package manager" ;;
+    *": command not found"*) # of bash
+      [[ $1 =~ ([^[:space:]:]+)": command not found" ]] && missing=${BASH_REMATCH[1]}
+      echo "$missing is not installed on this machine or in the image $image; install it there" ;;
     *"permission denied"*socket* | *"permission denied"*docker.sock*)
       echo "no permission for Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
     *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"*)
