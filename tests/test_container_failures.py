@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,26 @@ REPORTED = {
         "Permission denied\n",
         PATHS,
     ),
+    # Linux, unshare(2)
+    "limit of user namespaces": (
+        f"{START}{LINE}enroot-nsenter: failed to create user namespace: No space left on device\n{END}",
+        "the nodes allow no further user namespaces, which containers need",
+    ),
+    # Debian, Ubuntu 24.04
+    "user namespaces of users": (
+        f"{START}{LINE}enroot-nsenter: failed to create user namespace: Operation not permitted\n{END}",
+        "the nodes do not allow users to start containers",
+    ),
+    # NVIDIA/enroot 247
+    "AppArmor": (
+        f"{START}{LINE}enroot-nsenter: failed to create user namespace: Permission denied\n{END}",
+        "AppArmor does not allow users to start containers on the nodes",
+    ),
+    # Linux without CONFIG_USER_NS, unshare(2)
+    "kernel without user namespaces": (
+        f"{START}{LINE}enroot-nsenter: failed to create user namespace: Invalid argument\n{END}",
+        "the nodes do not allow users to start containers",
+    ),
     # NVIDIA/enroot 10
     "folder of the image": ("Could not create destination file: No such file or directory\n", PATHS),
 }
@@ -50,6 +71,28 @@ def test_a_reported_failure_has_its_cause(llmb: Llmb, tmp_path: Path, name: str)
     log.write_text(text)
 
     assert llmb("parse", log, "--framework", "megatron_bridge", "--json").json["failure"]["cause"] == cause
+
+
+@pytest.mark.parametrize(
+    ("error", "settings"),
+    [
+        ("No space left on device", ["user.max_user_namespaces=65536"]),
+        (
+            "Operation not permitted",
+            ["kernel.unprivileged_userns_clone=1", "kernel.apparmor_restrict_unprivileged_userns=0"],
+        ),
+        ("Permission denied", ["kernel.apparmor_restrict_unprivileged_userns=0"]),
+        ("Invalid argument", []),
+    ],
+)
+def test_the_remedy_names_the_setting_that_forbids_a_user_namespace(
+    llmb: Llmb, tmp_path: Path, error: str, settings: list[str]
+) -> None:
+    log = tmp_path / "job.out"
+    log.write_text(f"{START}{LINE}enroot-nsenter: failed to create user namespace: {error}\n{END}")
+
+    remedy = llmb("parse", log, "--framework", "megatron_bridge", "--json").json["failure"]["remedy"]
+    assert re.findall(r"sysctl -w ([\w.=]+)", remedy) == settings
 
 
 def test_an_image_of_a_registry_is_no_path(llmb: Llmb, tmp_path: Path) -> None:

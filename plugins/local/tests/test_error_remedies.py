@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 
 import pytest
 
-from llmb import resource_text
+from llmb import FrozenMap, resource_text
 from llmb_local.gpus import GPU_REMEDIES
 
 
-def explain(image: str, output: str, engine: str = "docker", **env: str) -> str:
+def explain(
+    image: str,
+    output: str,
+    engine: str = "docker",
+    kernel_settings: Mapping[str, int] = FrozenMap(),
+    **env: str,
+) -> str:
     script = resource_text("llmb_local", "runtimes/error_remedies.sh")
+    cases = " ".join(f"{name}) echo {value} ;;" for name, value in kernel_settings.items())
+    script += f"\nkernel_setting() {{ case $1 in {cases} *) return 1 ;; esac }}"
     words = ["bash", "-c", f'set -u\n{script}\nengine=$3 image=$1\nexplain "$2"', "bash", image, output, engine]
     return subprocess.run(words, capture_output=True, text=True, check=True, env=os.environ | env).stdout
 
@@ -40,6 +49,28 @@ def test_an_image_whose_registry_podman_does_not_know_gets_the_one_of_docker() -
 @pytest.mark.parametrize(("engine", "other"), [("docker", "podman"), ("podman", "docker"), ("enroot", "podman")])
 def test_a_missing_engine_proposes_another_one(engine: str, other: str) -> None:
     assert f'set `runtime = "{other}"`' in explain("ubuntu", f"bash: {engine}: command not found", engine)
+
+
+USERNS = "enroot-nsenter: failed to create user namespace: "
+CLONE = "unprivileged_userns_clone"
+APPARMOR = "apparmor_restrict_unprivileged_userns"
+
+
+@pytest.mark.parametrize(
+    ("error", "settings", "remedy"),
+    [
+        ("No space left on device", {CLONE: 1, APPARMOR: 0}, "user.max_user_namespaces=65536`"),
+        ("Operation not permitted", {CLONE: 0}, f"kernel.{CLONE}=1`"),
+        ("Operation not permitted", {CLONE: 0, APPARMOR: 1}, f"kernel.{CLONE}=1`"),
+        ("Operation not permitted", {CLONE: 1, APPARMOR: 1}, f"kernel.{APPARMOR}=0`, or install enroot's AppArmor"),
+        ("Permission denied", {APPARMOR: 1}, f"kernel.{APPARMOR}=0`, or install enroot's AppArmor"),
+        ("Operation not permitted", {}, "`grep . /proc/sys/kernel/*userns*`"),
+    ],
+)
+def test_a_rejected_user_namespace_names_the_setting_that_forbids_it(
+    error: str, settings: dict[str, int], remedy: str
+) -> None:
+    assert remedy in explain("ubuntu", f"{USERNS}{error}\n", "enroot", settings)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,12 @@ fail() {
   exit 1
 }
 
+# kernel_setting NAME: print the value of a setting that only some distributions have.
+kernel_setting() { cat "/proc/sys/kernel/$1" 2>/dev/null; }
+
 # explain OUTPUT: print "PROBLEM; REMEDY" for the output of the engine, or its end if the error is unknown.
 explain() {
-  local last missing='' package registry='' login other=podman cache folder=${file:-$PWD/}
+  local last missing='' package remedy registry='' login other=podman cache folder=${file:-$PWD/}
   local free_space="\`$engine system prune\`"
   case ${image%"${image#*/}"} in # the first part and "/"; without a registry, an image is from the default one
     *.*/ | *:*/ | localhost/) registry=" ${image%%/*}" ;;
@@ -49,6 +52,14 @@ explain() {
       echo "no permission for Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
     *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"*)
       echo "the Docker daemon is not running; start it with \`sudo systemctl start docker\`" ;;
+    *"failed to create user namespace: no space left on device"*)
+      echo "this machine allows no further user namespaces, which $engine needs; run \`sudo sysctl -w user.max_user_namespaces=65536\`" ;;
+    *"failed to create user namespace: operation not permitted"* | *"failed to create user namespace: permission denied"*)
+      remedy="check \`grep . /proc/sys/kernel/*userns*\`"
+      [ "$(kernel_setting apparmor_restrict_unprivileged_userns)" != 1 ] ||
+        remedy="run \`sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0\`, or install $engine's AppArmor profile"
+      [ "$(kernel_setting unprivileged_userns_clone)" != 0 ] || remedy="run \`sudo sysctl -w kernel.unprivileged_userns_clone=1\`"
+      echo "this machine does not allow users to start containers; $remedy" ;;
     *"no space left on device"*)
       echo "the disk on which $engine keeps its images is full; free space, for example with $free_space" ;;
     *"unauthorized"* | *"authentication required"* | *"no basic auth credentials"* | *"access denied"* | *"denied: "*)
