@@ -1,4 +1,4 @@
-"""The cause of failures of pyxis and enroot that users reported in public, each text in our own words."""
+"""The cause of failures of container engines that users reported in public, each text in our own words."""
 
 from __future__ import annotations
 
@@ -59,6 +59,12 @@ REPORTED = {
 }
 
 
+RUNC = "runc create failed: unable to start container process: error during container init: "
+CREATE = "docker: Error response from daemon: failed to create task for container: failed to create shim task: "
+
+RLIMIT = "error setting rlimits for ready process: error setting rlimit type 8: operation not permitted"
+
+
 @pytest.fixture
 def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
     return command_line(capsys)
@@ -93,6 +99,24 @@ def test_the_remedy_names_the_setting_that_forbids_a_user_namespace(
 
     remedy = llmb("parse", log, "--framework", "megatron_bridge", "--json").json["failure"]["remedy"]
     assert re.findall(r"sysctl -w ([\w.=]+)", remedy) == settings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{CREATE}{RUNC}{RLIMIT}: unknown.",
+        f"Error: runc: {RUNC}{RLIMIT}: OCI permission denied",
+        "Error: crun: setrlimit `RLIMIT_MEMLOCK`: Operation not permitted: OCI permission denied",
+    ],
+    ids=["Docker", "Podman with runc", "Podman"],
+)
+def test_limits_that_the_machine_does_not_allow_have_cause_and_remedy(llmb: Llmb, tmp_path: Path, text: str) -> None:
+    log = tmp_path / "out.log"
+    log.write_text(f"{text}\n\nRun 'docker run --help' for more information\n")
+
+    failure = llmb("parse", log, "--framework", "megatron_bridge", "--json").json["failure"]
+    assert failure["cause"] == "the machine does not allow the limits of the container (ulimits)"
+    assert failure["remedy"].startswith("set `ulimits = {}` in [target.container]")
 
 
 def test_an_image_of_a_registry_is_no_path(llmb: Llmb, tmp_path: Path) -> None:
