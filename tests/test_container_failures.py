@@ -119,6 +119,57 @@ def test_limits_that_the_machine_does_not_allow_have_cause_and_remedy(llmb: Llmb
     assert failure["remedy"].startswith("set `ulimits = {}` in [target.container]")
 
 
+GPU_ERRORS = [
+    ("initialization error: driver rpc error: timed out", "the GPU driver does not respond in time"),
+    ("initialization error: nvml error: driver not loaded", "the GPU driver is not loaded"),
+    (
+        "initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file",
+        "a library of the GPU driver is missing on the node",
+    ),
+    ("initialization error: nvml error: unknown error", "the GPU driver does not work in containers"),
+    ("requirement error: unsatisfied condition: cuda>=13.0", "the GPU driver is too old for the image"),
+    ("device error: 7: unknown device", "a GPU that the job requests does not exist"),
+    (
+        "mount error: file creation failed: /m/usr/lib/libnvidia-ml.so.1: file exists",
+        "the image contains a file of a GPU driver, which containers get from the node",
+    ),
+    (
+        "mount error: file creation failed: /m/dev/nvidia-uvm: operation not permitted",
+        "the GPU driver cannot be mounted in the container",
+    ),
+    (
+        "mount error: failed to add device rules: bpf_prog_query(BPF_CGROUP_DEVICE) failed: operation not permitted",
+        "a rootless container engine cannot give GPUs to containers through control groups",
+    ),
+    (
+        "mount error: mount operation failed: /m/proc: no such file or directory",
+        "the GPU driver cannot be mounted in the container",
+    ),
+    (
+        "ldcache error: process /sbin/ldconfig.real failed with error code: 1",
+        "the libraries of the GPU driver cannot be registered in the container",
+    ),
+]
+
+
+@pytest.mark.parametrize(("error", "cause"), GPU_ERRORS)
+@pytest.mark.parametrize("engine", ["docker", "pyxis"])
+def test_an_error_of_the_gpu_runtime_has_its_cause(
+    llmb: Llmb, tmp_path: Path, engine: str, error: str, cause: str
+) -> None:
+    log = tmp_path / "out.log"
+    error_line = f"nvidia-container-cli: {error}"
+    hook = f"{LINE}[ERROR] /etc/enroot/hooks.d/98-nvidia.sh exited with return code 1\n"
+    log.write_text(
+        f"{CREATE}{RUNC}error running hook #0: exit status 1, stdout: , stderr: Auto-detected mode as 'legacy'\n"
+        f"{error_line}: unknown\n"
+        if engine == "docker"
+        else f"{START}{LINE}{error_line}\n{hook}{END}"
+    )
+
+    assert llmb("parse", log, "--framework", "megatron_bridge", "--json").json["failure"]["cause"] == cause
+
+
 def test_an_image_of_a_registry_is_no_path(llmb: Llmb, tmp_path: Path) -> None:
     log = tmp_path / "job.out"
     log.write_text("pyxis: importing docker image: registry.org#team/x.sqsh\npyxis: imported docker image\n")

@@ -51,6 +51,77 @@ def test_a_missing_engine_proposes_another_one(engine: str, other: str) -> None:
     assert f'set `runtime = "{other}"`' in explain("ubuntu", f"bash: {engine}: command not found", engine)
 
 
+INIT = "error during container init: error running prestart hook #0: exit status 1, stderr: Auto-detected mode as "
+NVML = "initialization error: nvml error: "
+ROOT = "/var/lib/docker/overlay2/1f/merged"
+
+
+@pytest.mark.parametrize(
+    ("error", "explained"),
+    [
+        (f"{NVML}driver not loaded", "the NVIDIA driver is not loaded; run `sudo modprobe nvidia`"),
+        (f"{NVML}driver/library version mismatch", "the NVIDIA driver reports an error; check `nvidia-smi`"),
+        ("initialization error: driver rpc error: timed out", "the NVIDIA driver does not respond in time; keep it"),
+        (
+            "initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such "
+            "file or directory",
+            "a library of the NVIDIA driver is missing on this machine; install the driver",
+        ),
+        ("detection error: nvml error: gpu is lost", "the NVIDIA driver reports an error; check `nvidia-smi`"),
+        ("device error: 7: unknown device", "a GPU of the job does not exist; check"),
+        (
+            "requirement error: unsatisfied condition: cuda>=13.0, please update your driver to a newer version, or "
+            "use an earlier cuda container",
+            "the image does not support the GPU or its driver; use an older image",
+        ),
+        (
+            f"mount error: file creation failed: {ROOT}/usr/lib/libnvidia-ml.so.1: file exists",
+            "the image contains a file of an NVIDIA driver",
+        ),
+        (
+            "mount error: failed to add device rules: unable to find any existing device filters attached to the "
+            "cgroup: bpf_prog_query(BPF_CGROUP_DEVICE) failed: operation not permitted",
+            "a rootless docker cannot give GPUs to containers through control groups; run",
+        ),
+        (
+            f"mount error: mount operation failed: {ROOT}/usr/lib/firmware/nvidia: operation not permitted",
+            "the NVIDIA driver cannot be mounted in the container; update libnvidia-container-tools, or log the steps",
+        ),
+        (
+            "ldcache error: process /sbin/ldconfig.real failed with error code: 1",
+            "the libraries of the NVIDIA driver cannot be registered in the container; update",
+        ),
+        (
+            "container error: cgroup subsystem devices not found",
+            "the NVIDIA driver cannot be added to the container; log the steps with `sudo nvidia-ctk config",
+        ),
+    ],
+)
+def test_an_error_of_the_gpu_runtime_is_that_of_its_step(error: str, explained: str) -> None:
+    output = f"{INIT}'legacy'\nnvidia-container-cli: {error}: unknown\n\nRun 'docker run --help' for more information"
+    of_docker = explain("ubuntu", output)
+    assert of_docker.startswith(explained)
+    assert of_docker.endswith(f": {error}\n")
+
+
+def test_an_error_of_the_gpu_runtime_in_enroot_says_how_enroot_logs_its_steps() -> None:
+    output = (
+        "nvidia-container-cli: mount error: stat failed: /x: no such file or directory\n[ERROR] 98-nvidia.sh exited"
+    )
+    explained = explain("ubuntu", output, "enroot")
+    assert "log the steps with `export NVIDIA_DEBUG_LOG=1`: mount error: stat failed: /x: no such file" in explained
+    assert "[ERROR]" not in explained
+
+
+def test_a_long_message_is_cut_between_words() -> None:
+    words = " ".join(f"word{number}" for number in range(100))
+    first = explain("ubuntu", f"nvidia-container-cli: mount error: {words}").partition("mount error: ")[2].split()
+    last = explain("ubuntu", f"\n{words}\n").split()
+    assert first == [*words.split()[: len(first) - 1], "..."]
+    assert last == ["...", *words.split()[1 - len(last) :]]
+    assert len(" ".join(last)) <= len("... ") + 300
+
+
 USERNS = "enroot-nsenter: failed to create user namespace: "
 CLONE = "unprivileged_userns_clone"
 APPARMOR = "apparmor_restrict_unprivileged_userns"

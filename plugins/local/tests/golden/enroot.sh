@@ -401,6 +401,51 @@ fail() {
   exit 1
 }
 
+# one_line TEXT: print the text with one space between its words.
+one_line() {
+  local words
+  read -rd '' -a words <<<"$1"
+  echo "${words[*]}"
+}
+
+# explain_gpu_error OUTPUT: explain an error of nvidia-container-cli, which adds NVIDIA's driver to a container. The
+# words before the first colon are the step that failed; see src/cli/configure.c of libnvidia-container.
+explain_gpu_error() {
+  local error=${1##*nvidia-container-cli: } debug="sudo nvidia-ctk config --in-place --set nvidia-container-cli.debug=/var/log/nvidia-container-toolkit.log"
+  [ "$engine" != enroot ] || debug="export NVIDIA_DEBUG_LOG=1"
+  error=$(one_line "${error%%$'\n'*}")
+  error=${error%.}
+  error=${error%: unknown} # of Docker
+  if ((${#error} > 300)); then
+    error=${error:0:300}
+    error="${error% *} ..."
+  fi
+  case $error in
+    *"driver rpc error: timed out"*)
+      echo "the NVIDIA driver does not respond in time; keep it loaded with \`sudo nvidia-smi -pm 1\`: $error" ;;
+    *"driver not loaded"*)
+      echo "the NVIDIA driver is not loaded; run \`sudo modprobe nvidia\`, or restart the machine: $error" ;;
+    *"load library failed: libnvidia-ml"*)
+      echo "a library of the NVIDIA driver is missing on this machine; install the driver, so that \`nvidia-smi\` works: $error" ;;
+    *"nvml error"* | *"driver rpc error"*)
+      echo "the NVIDIA driver reports an error; check \`nvidia-smi\` on this machine: $error" ;;
+    "device error: "*)
+      echo "a GPU of the job does not exist; check the GPUs that \`nvidia-smi -L\` lists: $error" ;;
+    "requirement error: "*)
+      echo "the image does not support the GPU or its driver; use an older image, or update the driver: $error" ;;
+    "mount error: "*": file exists"*)
+      echo "the image contains a file of an NVIDIA driver, which containers get from this machine; remove the file from the image, or use another one: $error" ;;
+    "mount error: failed to add device rules"*"not permitted"* | "mount error: failed to add device rules"*"permission denied"*)
+      echo "a rootless $engine cannot give GPUs to containers through control groups; run \`sudo nvidia-ctk config --in-place --set nvidia-container-cli.no-cgroups\`: $error" ;;
+    "mount error: "*)
+      echo "the NVIDIA driver cannot be mounted in the container; update libnvidia-container-tools, or log the steps with \`$debug\`: $error" ;;
+    "ldcache error: "*)
+      echo "the libraries of the NVIDIA driver cannot be registered in the container; update libnvidia-container-tools, or log the steps with \`$debug\`: $error" ;;
+    *)
+      echo "the NVIDIA driver cannot be added to the container; log the steps with \`$debug\`: $error" ;;
+  esac
+}
+
 # kernel_setting NAME: print the value of a setting that only some distributions have.
 kernel_setting() { cat "/proc/sys/kernel/$1" 2>/dev/null; }
 
@@ -419,7 +464,11 @@ explain() {
     login="add the credentials to ~/.config/enroot/.credentials" free_space="\`rm -rf $cache\`, and check \`df -h $folder\`"
   fi
   shopt -s nocasematch
-  last=$(echo "$1" | tr -s '[:space:]' ' ' | tail -c 300)
+  last=$(one_line "$1")
+  if ((${#last} > 300)); then
+    last=${last: -300}
+    last="... ${last#* }" # no part of a word
+  fi
   case $1 in
     *"could not select device driver"*)
       echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then run \`sudo nvidia-ctk runtime configure\` and restart $engine" ;;
@@ -428,7 +477,7 @@ explain() {
     *"not found: nvidia-container-cli"*)
       echo "$engine cannot give GPUs to containers; install libnvidia-container-tools" ;;
     *"nvidia-container-cli: "*)
-      echo "the NVIDIA driver reports an error; check \`nvidia-smi\` on this machine: $last" ;;
+      explain_gpu_error "$1" ;;
     *"$engine: command not found"*)
       echo "$engine is not installed on this machine; install it, or set \`runtime = \"$other\"\` in [target], or to another engine that is installed" ;;
     *"command not found: "*) # of enroot
