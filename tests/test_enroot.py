@@ -96,11 +96,16 @@ def test_a_failed_import_is_one_line(runs: Any, image: str, cause: str) -> None:
 
 
 def test_an_image_of_docker_is_imported_from_docker(runs: Any, enroot: Enroot) -> None:
-    docker = enroot.bin / "docker"
-    docker.write_text(f'#!/bin/sh\n[ "$*" = "image inspect --format {{{{.Id}}}} {IMAGE}" ] && echo sha256:ab\n')
-    docker.chmod(0o755)
+    enroot.add_docker(IMAGE)
     assert runs.run(**tables())["state"] == "completed"
     assert enroot.imports == ["dockerd://sha256:ab"]
+
+
+def test_an_image_of_docker_without_a_command_gets_one(runs: Any, enroot: Enroot) -> None:
+    enroot.add_docker(IMAGE, "echo 'Error response from daemon: No command specified' >&2; exit 1")
+    cause = runs.run(**tables())["failure"]["cause"]
+    assert f"the image {IMAGE} has no command" in cause
+    assert f"`docker commit --change 'CMD [\"bash\"]' $(docker create {IMAGE} bash) NAME:TAG`" in cause
 
 
 @pytest.mark.smoke

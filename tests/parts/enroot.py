@@ -18,7 +18,7 @@ import() { # --output FILE URI
   echo "import $uri" >>"$state/calls"
   [ ! -e "$file" ] || fail 1 "File already exists: $file"
   case $uri in
-    dockerd://*) ;;
+    dockerd://*) docker create --name enroot "${uri#dockerd://}" >&2 || exit 1 ;;
     docker://*.invalid#*) echo "curl: (6) Could not resolve host: ${uri#docker://}" >&2; exit 6 ;;
     docker://*#*) has "$uri" || fail 1 "URL https://x returned error code: 404 Not Found" ;;
     docker://*) has "$uri" || fail 1 "URL https://auth.docker.io returned error code: 401 Unauthorized" ;;
@@ -115,6 +115,11 @@ class Enroot:
         """Install an nvidia-smi that lists one GPU, and an nvidia-container-cli that records the capabilities."""
         self._install("nvidia-smi", "#!/bin/sh\necho 0, NVIDIA H100 80GB HBM3, 81559, 1, 550.54.15\n")
         self._install("nvidia-container-cli", f"#!/bin/sh\necho \"$1\" >>'{self.state}/capabilities'\n")
+
+    def add_docker(self, image: str, create: str = ":") -> None:
+        """Install a Docker that has an image, and runs the bash code ``create`` to create a container."""
+        inspect = f'"image inspect --format {{{{.Id}}}} {image}") echo sha256:ab ;;'
+        self._install("docker", f'#!/bin/bash\ncase "$*" in\n{inspect}\ncreate*) {create} ;;\n*) exit 1 ;;\nesac\n')
 
     def set_in_image(self, line: str) -> None:
         """Add a line to the file /etc/environment of the images."""

@@ -97,6 +97,8 @@ explain() {
     *": command not found"*) # of bash
       [[ $1 =~ ([^[:space:]:]+)": command not found" ]] && missing=${BASH_REMATCH[1]}
       echo "$missing is not installed on this machine or in the image $image; install it there" ;;
+    *"no command specified"*) # of Docker, from which enroot imports the image
+      echo "the image $image has no command, without which enroot cannot import it from Docker; run \`docker commit --change 'CMD [\"bash\"]' \$(docker create $image bash) NAME:TAG\`, and set \`image = \"NAME:TAG\"\` in [workload]" ;;
     *"permission denied"*socket* | *"permission denied"*docker.sock*)
       echo "no permission for Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
     *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"*)
