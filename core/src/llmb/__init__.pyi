@@ -166,6 +166,7 @@ from .values.failure import Signature as Signature
 from .values.frozen import FrozenMap as FrozenMap
 from .values.frozen import content_key as content_key
 from .values.frozen import merged as merged
+from .values.gpu_names import is_gpu_of_type as is_gpu_of_type
 from .values.host import CommandResult as CommandResult
 from .values.host import Host as Host
 from .values.job import Dataset as Dataset

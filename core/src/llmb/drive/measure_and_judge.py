@@ -33,8 +33,13 @@ class MeasuredRun:
     judgement: Judgement
 
 
-def measure_and_judge(run: Run[Any], series: StepSeries, peak_flops: float | None, *, completed: bool) -> MeasuredRun:
-    """Return metrics and verdict of a run. ``peak_flops`` is the peak of one GPU in FLOP/s."""
+def measure_and_judge(
+    run: Run[Any], series: StepSeries, peak_flops: float | None, *, completed: bool, other_gpus: str = ""
+) -> MeasuredRun:
+    """Return metrics and verdict of a run.
+
+    ``peak_flops`` is the peak of one GPU in FLOP/s. ``other_gpus`` is why the job's GPUs are not those of the run.
+    """
     steps = series.steps
     summary = summarise(steps, run.window)
     if run.window == "last" and series.count < run.steps:  # the last step in the log is not the run's last step
@@ -42,7 +47,8 @@ def measure_and_judge(run: Run[Any], series: StepSeries, peak_flops: float | Non
     metrics = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, peak_flops) if steps else None
     window = summary.measured(metrics.step_time_s if metrics else None)
     steady = find_steady_state(steps)
-    objection = _find_objection(run, series, summary, steady, metrics, completed=completed)
+    doubt = other_gpus or (doubt_step_time(metrics) if run.accelerator.peak_flops else "")
+    objection = _find_objection(run, series, summary, steady, completed=completed, doubt=doubt)
     repeat = Repeat(window=window, steady_state=steady) if window else None
     judgement = _judge(run, Candidate(repeat=repeat, objection=objection), summary)
     return MeasuredRun(summary=summary, metrics=metrics, window=window, steady_state=steady, judgement=judgement)
@@ -53,9 +59,9 @@ def _find_objection(
     series: StepSeries,
     summary: Summary,
     steady: SteadyState | None,
-    metrics: Metrics | None,
     *,
     completed: bool,
+    doubt: str,
 ) -> Judgement | None:
     """Return the reason that prevents a verdict on the step time of a run, or None."""
     steps, published_s = series.steps, run.baseline.step_time_s if run.baseline else None
@@ -71,7 +77,7 @@ def _find_objection(
         completed=completed,
         loss_nan=series.nan,
         missing_window=f"the measuring window is not complete: {missing}" if missing else "",
-        doubt=doubt_step_time(metrics) if run.accelerator.peak_flops else "",
+        doubt=doubt,
     )
 
 

@@ -17,6 +17,7 @@ from llmb.logs.signature_files import known_remedy
 from llmb.planning import RunPlan
 from llmb.plugins.find_peak_flops import peak_flops
 from llmb.plugins.registry import PluginRegistry
+from llmb.records.provenance import find_other_gpus
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult, read_result
 from llmb.records.run_logs import RunLogs
@@ -43,13 +44,15 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
     completed = ending.state == "completed"
     steps = logs.series.steps
     peak = peak_flops(run, plan.target, registry) if steps else None
-    measured = measure_and_judge(run, logs.series, peak, completed=completed)
+    other_gpus = find_other_gpus(record, run.gpu_type)
+    measured = measure_and_judge(run, logs.series, peak, completed=completed, other_gpus=other_gpus)
     metrics, judgement = measured.metrics, measured.judgement
     proxy = proxy_note(run.architecture, run.published_architecture)
     failure = None if completed else _find_failure(plan, logs, ending, past, registry)
-    doubt = doubt_step_time(metrics)
-    high_mfu = "" if doubt and judgement.reason == doubt else high_mfu_note(run, metrics)
-    own_notes = (proxy, ending.reason if completed else "", high_mfu)
+    doubts = (other_gpus, doubt_step_time(metrics))
+    high_mfu = "" if any(doubts) and judgement.reason in doubts else high_mfu_note(run, metrics)
+    wrong_type = f"warning: {other_gpus}" if other_gpus and judgement.reason != other_gpus else ""
+    own_notes = (proxy, ending.reason if completed else "", wrong_type, high_mfu)
     result = attrs.evolve(
         read_result(record),
         state=ending.state,

@@ -6,6 +6,9 @@ from typing import Any
 
 from llmb.planning import RunPlan
 from llmb.plugins.registry import PluginRegistry
+from llmb.recipes.accelerators import accelerators
+from llmb.records.record import RunRecord
+from llmb.values.gpu_names import describe_other_gpus
 from llmb.version import VERSION
 
 
@@ -28,6 +31,13 @@ def parse_provenance(data: bytes, secrets: Container[str] = ()) -> Mapping[str, 
         key: next(iter(each)) if len(each) == 1 else list(each) for key, each in values.items()
     }
     return found | ({"env": env} if env else {})
+
+
+def find_other_gpus(record: RunRecord, gpu_type: str) -> str:
+    """Return that the job of a run reported GPUs of another type, or "". Raise RecordError if its file is damaged."""
+    reported = record.spec().get("provenance", {}).get("gpu", ())
+    products = [reported] if isinstance(reported, str) else [each for each in reported if isinstance(each, str)]
+    return describe_other_gpus(products, gpu_type, [name for name in accelerators() if name != "cpu"])
 
 
 def provenance_of_run(each: RunPlan, first_repeat: str, first_run: str, registry: PluginRegistry) -> dict[str, Any]:

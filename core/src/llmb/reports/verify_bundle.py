@@ -25,6 +25,7 @@ from llmb.planning import plan_run
 from llmb.plugins.addresses import address_in
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
+from llmb.records.provenance import find_other_gpus
 from llmb.records.record import RunRecord
 from llmb.records.run_logs import RunLogs
 from llmb.reports.bundle import MANIFEST, NAMESPACE, SIGNATURE, report_tables, write_files
@@ -189,7 +190,8 @@ def _recompute_run(record: RunRecord, registry: PluginRegistry) -> Iterator[str]
     logs.close()
     measured_peak = _table(recorded, "metrics").get("peak_flops")  # of a CPU, by the machine of the run
     peak = known_peak_flops(run.gpu_type, run.dtype, run.accelerator, run.framework, registry) or measured_peak
-    measured = measure_and_judge(run, logs.series, peak, completed=completed)
+    other_gpus = find_other_gpus(record, run.gpu_type)
+    measured = measure_and_judge(run, logs.series, peak, completed=completed, other_gpus=other_gpus)
     judged = completed or recorded.get("verdict") in ("pass", "fail")  # a run that did not start has no verdict
     yield from _compare(record, logs.series.steps, measured.metrics, measured.judgement if judged else None)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import attrs
 
-from llmb import Fault, Job, SpecError, Target, format_value
+from llmb import Fault, Job, SpecError, Target, format_value, is_gpu_of_type
 from llmb_local.options import LocalOptions
 
 GPU_REMEDIES = {
@@ -27,16 +26,6 @@ class Gpu:
     memory_gb: float
     used_gb: float
     driver: str
-
-    def is_of(self, gpu_type: str) -> bool:
-        """Check whether the product name, such as NVIDIA H100 80GB HBM3, contains a type, such as h100, as words."""
-        words = re.split(r"[^a-z0-9]+", self.name.lower())
-        wanted = re.sub(r"[^a-z0-9]", "", gpu_type.lower())
-        return any(
-            "".join(words[start:end]) == wanted
-            for start in range(len(words))
-            for end in range(start + 1, len(words) + 1)
-        )
 
 
 def probed(target: Target[LocalOptions]) -> bool:
@@ -101,6 +90,6 @@ def _too_few(job: Job, usable: int, target: Target[LocalOptions]) -> Fault:
 
 def _check_types(found: tuple[Gpu, ...], target: Target[LocalOptions]) -> None:
     for gpu_type in target.gpu_types:
-        if found and not any(gpu.is_of(gpu_type) for gpu in found):
+        if found and not any(is_gpu_of_type(gpu.name, gpu_type) for gpu in found):
             message = f"this machine has {found[0].name}, not {format_value(gpu_type)}"
             raise SpecError(Fault(message=message, key="workload.gpu_type", expected="the type of these GPUs"))
