@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,42 @@ def test_a_run_that_no_process_follows_shows_how_old_its_step_is(toy: Any, runni
     toy.gate.touch()
     assert toy.llmb("attach", run_id).returncode == 0
     assert "h ago" not in show(toy, run_id)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [3, 4])
+def test_a_run_that_hung_until_its_time_limit_is_distinguished_from_a_slow_one(
+    toy: Any, pass_hour: Callable[[str], None], steps: int
+) -> None:
+    """A process that followed the run saw step 3. Step 4 came later, at a time that is unknown."""
+    pass_hour("[ -e hour ]")
+    framework = {"gate": str(toy.gate), "gate_step": 3}
+    running = toy.start("run", toy.spec(framework=framework, workload={"time_limit": "1h"}))
+    toy.wait(lambda: len(toy.records) == 1)
+    run_id = wait_for_step_3(toy)
+    running.kill()
+    running.communicate()
+    [record] = toy.records
+    make_older(record, 3000)
+    work = toy.work(run_id)
+    attempts = (work / "attempts").read_text()
+    (work / "attempts").write_text(re.sub(r"\d{9,}", lambda start: str(int(start[0]) - 3300), attempts))
+    if steps == 4:
+        [log] = (work / "logs").glob("train.0.0.log")
+        log.write_text(log.read_text() + log.read_text().splitlines()[-1].replace("3", "4", 1) + "\n")
+    (work / "hour").touch()
+    toy.llmb("attach", run_id)
+    ended = document(toy, "show", run_id)
+    failure = ended["failure"]
+    assert ended["state"] == "timeout"
+    if steps == 3:
+        assert failure["cause"] == "hit the time limit after 3 of 5 steps; it printed no step in its last 50 min"
+        assert failure["remedy"].startswith("the training may hang")
+        assert failure["origin"] is None
+    else:
+        assert failure["cause"] == "hit the time limit after 4 of 5 steps"
+        assert failure["remedy"].startswith("raise the limit")
+        assert failure["origin"] == "user"
 
 
 def test_a_waiting_run_that_no_process_follows_shows_how_old_its_state_is(toy: Any) -> None:

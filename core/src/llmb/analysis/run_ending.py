@@ -21,6 +21,7 @@ missing, a message of the scheduler in the job's log replaces this cause. `CAUSE
 from __future__ import annotations
 
 from collections.abc import Set
+from typing import Literal
 
 import attrs
 
@@ -33,7 +34,8 @@ from llmb.values.steps import NoticeKind
 class Ending:
     """State of a run that is over, and its explanation. ``reason`` of a completed run is an error after its last step.
 
-    ``search_logs`` is True if the logs may contain a more precise cause.
+    ``search_logs`` is True if the logs may contain a more precise cause. ``hung`` is True if the job printed no step
+    for long before its time limit.
     """
 
     state: RunState
@@ -41,6 +43,12 @@ class Ending:
     reason: str = ""
     remedy: str = ""
     search_logs: bool = False
+    hung: bool = False
+
+    @property
+    def origin(self) -> Literal["infrastructure", "user"] | None:
+        """The one who can fix the cause, or None if that is unknown."""
+        return CAUSES[self.cause].origin if self.cause in CAUSES and not self.hung else None
 
 
 def determine_ending(

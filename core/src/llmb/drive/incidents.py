@@ -1,19 +1,16 @@
 """Incidents in the result of a run: attempts of its job, lost time, and what the GPUs did meanwhile."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import attrs
 
 from llmb.analysis.goodput import divide_wall_time
 from llmb.analysis.telemetry import Telemetry, summarise_telemetry
-from llmb.drive.attempt_history import list_attempts
 from llmb.records.result import RunResult
 from llmb.records.run_logs import RunLogs
 from llmb.scripts.telemetry import TELEMETRY
-from llmb.state_machine.events import Event
 from llmb.values.causes import Cause
-from llmb.values.job_history import JobHistory
+from llmb.values.job_history import Attempt, JobHistory
 from llmb.values.job_status import JobStatus
 from llmb.values.run import Run
 
@@ -28,10 +25,15 @@ class JobPast:
 
 
 def add_incidents(
-    result: RunResult, run: Run[Any], logs: RunLogs, past: JobPast, events: Iterable[Event], *, cause: Cause
+    result: RunResult,
+    run: Run[Any],
+    logs: RunLogs,
+    history: JobHistory,
+    attempts: tuple[Attempt, ...],
+    *,
+    cause: Cause,
 ) -> RunResult:
     """Return the result with attempts, goodput and telemetry. ``cause`` is the reason for the end of the job."""
-    attempts = list_attempts(events, past.recorded, past.history, cause)
     done, earlier = logs.series.count, logs.series.earlier_count
     mean_of = max((step.mean_of or 1 for step in logs.series.steps), default=1)
     wall = divide_wall_time(
@@ -43,7 +45,7 @@ def add_incidents(
         checkpoints_s=logs.series.checkpoints_s,
     )
     telemetry = _read_telemetry(result, run, logs)
-    notes = [past.history.note] if len(attempts) > 1 or cause == "cancelled" else []
+    notes = [history.note] if len(attempts) > 1 or cause == "cancelled" else []
     notes += _explain_missing_samples(telemetry) if attempts and run.telemetry else []
     return attrs.evolve(
         result,

@@ -5,19 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import evolve
 
-from llmb.analysis.mean_step_time import estimate_time_left_s
 from llmb.drive.driven_run import DrivenRun
-from llmb.records.last_progress import read_progress, write_progress
+from llmb.drive.long_pause import PAUSE_S, is_long_pause
+from llmb.records.last_progress import read_progress, remove_progress, write_progress
 from llmb.state_machine.events import Ended, Event, Note, Progress
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.states import State, Unit, UnitStates
 from llmb.values.job_status import JobStatus
-
-PAUSE_S = 300.0
-"""Time without a new step after which the progress mentions it, in multiples of this time."""
-
-PAUSE_FACTOR = 5
-"""Least ratio of that time to the usual time between two printed steps."""
 
 
 class ProgressReporter:
@@ -101,7 +95,10 @@ class ProgressReporter:
         return ": ".join(filter(None, (attempt, self._reasons.get(run_id), pause)))
 
     def _describe_pause(self, run_id: str) -> str:
-        """Return for how long a run that trains has printed no step, if that is unusual and its log can be parsed."""
+        """Return for how long a run that trains has printed no step, if that is unusual and its log can be parsed.
+
+        The time is a multiple of `PAUSE_S`, so that the text rarely changes.
+        """
         logs, now_s = self._runs[run_id].logs, time.monotonic()
         series = logs.series
         count, since_s = self._steps.get(run_id, (-1, now_s))
@@ -109,10 +106,7 @@ class ProgressReporter:
             self._steps[run_id] = series.count, now_s
             return ""
         paused_s, is_training = now_s - since_s, 0 < count < self._runs[run_id].plan.run.steps
-        if not is_training or logs.parser_error or paused_s < PAUSE_S:
-            return ""
-        printing_s = estimate_time_left_s(series.steps, series.rhythm) or 0.0
-        if paused_s < PAUSE_FACTOR * printing_s:
+        if not is_training or logs.parser_error or not is_long_pause(paused_s, series):
             return ""
         return f"no new step for {int(paused_s // PAUSE_S * PAUSE_S / 60)} min"
 
@@ -149,6 +143,8 @@ class ProgressFiles:
             self._unwritten[event.run_id] = event, attempt
         elif isinstance(event, Progress | Ended):
             self._unwritten.pop(event.run_id, None)
+        if isinstance(event, Ended):
+            remove_progress(self._runs[event.run_id].record)
 
     def _read_seen(self, run_id: str, attempt: int) -> tuple[Place | None, float]:
         """Return how far the run was when another process followed it, and since when. Return None if it is unknown."""

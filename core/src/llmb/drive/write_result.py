@@ -8,8 +8,10 @@ from llmb.analysis.mean_step_time import is_measured
 from llmb.analysis.metrics import doubt_step_time, high_mfu_note
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_missing_times
+from llmb.drive.attempt_history import list_attempts
 from llmb.drive.fill_remedy import fill_remedy
 from llmb.drive.incidents import JobPast, add_incidents
+from llmb.drive.long_pause import add_last_pause, find_last_pause_s
 from llmb.drive.measure_and_judge import measure_and_judge
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.last_messages import log_tail
@@ -23,7 +25,7 @@ from llmb.records.result import RunResult, read_result
 from llmb.records.run_logs import RunLogs
 from llmb.scripts.job_functions import read_failed_rank
 from llmb.state_machine.events import Ended
-from llmb.values.causes import CAUSES, Cause
+from llmb.values.causes import Cause
 from llmb.values.failure import UNKNOWN, Failure
 from llmb.values.job_history import Attempt
 from llmb.values.model import proxy_note
@@ -41,6 +43,9 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
     run = plan.run
     logs.close()
     ending = _determine_ending(plan, logs, past, registry)
+    attempts = list_attempts(record.events(), past.recorded, past.history, ending.cause)
+    if ending.state == "timeout" and (pause_s := find_last_pause_s(record, logs, attempts, plan.job.time_limit_s)):
+        ending = add_last_pause(ending, pause_s)
     completed = ending.state == "completed"
     steps = logs.series.steps
     peak = peak_flops(run, plan.target, registry) if steps else None
@@ -69,7 +74,7 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         steady_state=measured.steady_state,
         progress=None,
     )
-    result = add_incidents(result, run, logs, past, record.events(), cause=ending.cause)
+    result = add_incidents(result, run, logs, past.history, attempts, cause=ending.cause)
     result = _add_rank_times(result, plan, logs, registry)
     record.write_result(result.as_dict(), steps)
     return Ended(
@@ -128,7 +133,7 @@ def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, past: JobPast, r
     reported = past.status.reason
     stated = Failure(
         cause=ending.reason,
-        origin=CAUSES[ending.cause].origin if ending.cause in CAUSES else None,
+        origin=ending.origin,
         remedy=ending.remedy,
     )
     if not ending.search_logs:

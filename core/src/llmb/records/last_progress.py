@@ -42,7 +42,7 @@ def write_progress(record: RunRecord, progress: Progress, attempt: int) -> None:
 
 
 def remove_progress(record: RunRecord) -> None:
-    """Remove the last progress of a run that has a result."""
+    """Remove the last progress of a run that has ended, which its result may depend on."""
     with suppress(OSError):
         (record.directory / FILE).unlink()
 
