@@ -56,7 +56,8 @@ REMEDIES = (
     (("dependency",), "correct target.dependency; `squeue --me` lists your jobs"),
     (
         ("memory", "--mem"),
-        "lower target.mem: `llmb run SPEC --set target.mem=64G`; `sinfo -o '%P %m'` lists the memory in MB; "
+        "set target.mem to what the nodes have: `llmb run SPEC --set target.mem=SIZE`; `sinfo -o '%P %m'` lists the "
+        "memory in MB; "
         "if the site rejects --mem: `llmb run SPEC --set target.mem=none`",
     ),
     (("unrecognized option",), "correct [target.sbatch]; `sbatch --help` lists the options of this version of Slurm"),
