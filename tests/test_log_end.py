@@ -79,6 +79,7 @@ def test_the_failure_in_a_pipe_is_found(llmb: Llmb, tmp_path: Path) -> None:
         (ERROR.splitlines(keepends=True)[-1], "a process failed with ValueError"),
         ("\x1b[1;35mValueError\x1b[0m: \x1b[35mno data\x1b[0m\n", "a process failed with ValueError"),
         ("binascii.Error: Incorrect padding\n", "a process failed with binascii.Error"),
+        ("zlib.error: Error -3 while decompressing data\n", "a process failed with zlib.error"),
         ("IndexError: 7\n" + IN_A_THREAD + TRACKER, "a process failed with IndexError"),
     ],
 )
@@ -119,12 +120,14 @@ ON_EACH_RANK = {
 
 
 @pytest.mark.parametrize("launcher", ON_EACH_RANK)
-@pytest.mark.parametrize("name", ["ValueError", "binascii.Error", "queue.Empty", "zipfile.BadZipFile", "Exception"])
+@pytest.mark.parametrize(
+    "name", ["ValueError", "binascii.Error", "zlib.error", "queue.Empty", "zipfile.BadZipFile", "Exception"]
+)
 def test_the_first_exception_is_the_cause_however_many_ranks_report_theirs(
     llmb: Llmb, tmp_path: Path, launcher: str, name: str
 ) -> None:
     text, line = ON_EACH_RANK[launcher]
-    shown = name if name.endswith(".Error") else name.rpartition(".")[2]
+    shown = name if name.endswith((".Error", ".error")) else name.rpartition(".")[2]
 
     assert of_text(llmb, tmp_path, steps(5) + text.replace("ValueError", name)) == (
         "incomplete", f"a process failed with {shown}", line,

@@ -381,6 +381,49 @@ def test_a_name_that_several_ranks_wrote_at_the_same_time_is_one_exception(tmp_p
     assert (found.cause, found.origin) == ("a process failed with FileNotFoundError", "user")
 
 
+FRAMES = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    main()\n'
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        ("struct.error: unpack requires a buffer of 8 bytes", "struct.error"),
+        ("lmdb.error", "lmdb.error"),
+        ("netCDF4.io_error: no file", "netCDF4.io_error"),
+        ("socket.timeout: timed out", "socket.timeout"),
+        ("grpc._channel._MultiThreadedRendezvous: <no text>", "_MultiThreadedRendezvous"),
+        ("ray.exceptions.RayTaskError(ValueError): x", "ValueError"),
+    ],
+)
+def test_an_exception_with_an_unusual_name_is_found(tmp_path: Path, error: str, name: str) -> None:
+    found = last_exception(write(tmp_path, run=f"step 1\n{FRAMES}{error}\n"))
+    assert found is not None
+    assert (found.cause, found.evidence) == (f"a process failed with {name}", error)
+
+
+def test_lines_of_several_ranks_between_one_another_do_not_hide_an_exception_with_a_small_letter(
+    tmp_path: Path,
+) -> None:
+    text = "".join(line * 8 for line in f"{FRAMES}zlib.error: Error -3\n".splitlines(keepends=True))
+    found = last_exception(write(tmp_path, run=text))
+    assert found is not None
+    assert found.cause == "a process failed with zlib.error"
+
+
+@pytest.mark.parametrize("text", ["train.error: no data", "valid.error: 0.12", "cache.timeout: 30"])
+def test_the_name_of_a_logger_is_no_exception(tmp_path: Path, text: str) -> None:
+    assert last_exception(write(tmp_path, run=f"step 1\n{text}\n")) is None
+
+
+def test_the_evidence_is_the_cause_below_an_exception_of_a_ray_task(tmp_path: Path) -> None:
+    task = "ray.exceptions.RayTaskError(ValueError): ray::train() (pid=12, ip=10.0.0.1)"
+    error = f'{FRAMES}{task}\n  File "w.py", line 3, in train\n    raise ValueError("no data")\nValueError: no data\n'
+    found = last_exception(write(tmp_path, run=f"step 1\n{error}"))
+    assert found is not None
+    assert (found.cause, found.evidence) == ("a process failed with ValueError", "ValueError: no data")
+    assert last_exception(write(tmp_path, run=f"Exception in thread Thread-3 (run):\n{error}")) is None
+
+
 def test_a_connection_that_nccl_retries_is_no_failure(tmp_path: Path) -> None:
     line = "socketPollConnect: connect to 10.0.0.7<5> returned Connection refused, retrying (3/34) after sleep for"
     assert diagnose(write(tmp_path, run=f"n1:42:99 [0] NCCL INFO {line} 300 msec\nstep 1\n")) is None

@@ -23,22 +23,32 @@ AT_THE_END: Final = 6
 """Most ordinary lines of a rank after its last error, and for each further error."""
 
 _ERROR = re.compile(
-    rb"""(?: (?:[A-Za-z_]\w*\.)* (?: \w+(?:Error|Exception|Interrupt|Exit) | Exception | (?<=\.)(?:Error|Empty) )
+    rb"""(?: (?:[A-Za-z_]\w*\.)* (?: \w+(?:Error|Exception|Interrupt|Exit) | Exception | (?<=\.)(?:Error|Empty)
+                                   | RayTaskError\(\w+\) | \b(?:struct|zlib|re|select|lmdb)\.error )
              (?: : (?: \ .* )? )? $                                                     # an exception of Python
            | F\d{4}(?:\d{4})?\ \d\d:\d\d:\d+\.\d+\ .*                                   # a fatal line of glog or absl
            | Fatal\ Python\ error:\ .*                                                  # faulthandler
          )""",
     re.VERBOSE,
 )
-_AFTER_FRAMES = re.compile(rb"(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*(?::(?: .*)?)?$")
+_AFTER_FRAMES = re.compile(
+    rb"""(?: (?:[A-Za-z_]\w*\.)*  _*[A-Z]\w*[a-z]\w*
+           | (?:[A-Za-z_]\w*\.)+ \w*(?:error|exception|timeout)  # elsewhere the name of a logger
+         ) (?: : (?: \ .* )? )? $""",
+    re.VERBOSE,
+)
 """An exception of any name, as Python prints it after the frames of a traceback."""
 
-_NAME = re.compile(rb"((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?::(?: |$)|$)")
+_NAME = re.compile(rb"((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?:(?<=RayTaskError)\((\w+)\))?(?::(?: |$)|$)")
+"""The module and the name of an exception, and the name of the cause that Ray adds."""
+
+_OF_TASK = re.compile(rb"(?:[A-Za-z_]\w*\.)*RayTaskError\(\w+\):")
+"""An exception of a task of Ray. Its message is usually the traceback of its cause."""
 
 _JOINED = re.compile(rb"(\w+?(?:Error|Exception))\1+")
 """The same name several times, because ranks without labels wrote it at the same time."""
 
-_WORTH_READING = re.compile(rb"Error|Exception|Interrupt|Exit|Empty|(?m:^F\d{4})|Traceback \(")
+_WORTH_READING = re.compile(rb"Error|Exception|Interrupt|Exit|Empty|\.error\b|(?m:^F\d{4})|Traceback \(")
 """A text without any of these has no error."""
 
 _REPORTED = re.compile(
@@ -125,9 +135,12 @@ class LoggedError:
         match = _NAME.match(text)
         if not match or _FROM_OTHERS.search(text) or text.startswith(b"Fatal Python error"):
             return ""
+        if match[3]:
+            return match[3].decode()
         joined = _JOINED.fullmatch(match[2])
         name = joined[1] if joined else match[2]
-        return (match[0].rstrip(b": ") if name in (b"Error", b"Exception") else name).decode()
+        is_common = name in (b"Error", b"Exception") or name[:1].islower()
+        return (match[0].rstrip(b": ") if is_common else name).decode()
 
 
 def find_errors(tail: bytes, reports: Callable[[bytes], object] = lambda _line: False) -> list[LoggedError]:
@@ -175,6 +188,7 @@ class _Rank:
     uncaught: bool = False
     of_tracker: bool = False
     reported: bool = False
+    of_task: bool = False
     last_error: int | None = None
 
 
@@ -212,10 +226,15 @@ def _read_line(offset: int, line: bytes, label: bytes, text: bytes, rank: _Rank,
         kind: Literal["error", "ignored error", "report", "text"] = "text"
         if is_error:
             kind = "ignored error" if rank.reported or _WRAPPER.match(stripped) else "error"
+            if rank.of_task and rank.frames and rank.last_error is not None:
+                task = kept[rank.last_error]
+                kept[rank.last_error] = attrs.evolve(task, kind="ignored error")
+                rank.uncaught, kind = task.uncaught, task.kind
             rank.last_error = len(kept)
         elif _REPORT.match(stripped):
             kind = "report"
         rank.reported = _REPORTED.search(stripped) is not None
+        rank.of_task = bool(is_error) and _OF_TASK.match(stripped) is not None
         kept.append(TailLine(offset, line.strip(), label, kind, uncaught=rank.uncaught))
     rank.frames = rank.uncaught = rank.of_tracker = False
 
