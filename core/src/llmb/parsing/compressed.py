@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import IO
 
-from llmb.parsing.file_filter import beginning
+from llmb.parsing.file_filter import BEGIN, beginning, is_binary, sample
 from llmb.values.errors import Fault, LogError
 
 KINDS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -20,6 +21,9 @@ MODULES = {"gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}
 """The modules of the standard library that open them."""
 
 BLOCK = 1 << 20
+
+SAMPLED = 64
+"""Blocks after the first one that are unpacked for a sample."""
 
 
 def compression(begin: bytes) -> str | None:
@@ -54,13 +58,18 @@ def unpacked(path: Path) -> Iterator[Path]:
         yield plain
 
 
-def beginning_unpacked(path: Path) -> bytes:
-    """Return the first bytes of a log, unpacked if it is compressed. Raise LogError if the log is damaged."""
+def sample_unpacked(path: Path) -> bytes:
+    """Return a sample of a log, unpacked if it is compressed. Raise LogError if the log is damaged.
+
+    If the first block of a compressed log is binary, the sample contains the beginning of each of the first blocks.
+    """
     stream = _opened(path)
     if stream is None:
-        return beginning(path)
+        return sample(path)
     with stream:
-        return next(_blocks(stream, path), b"")
+        blocks = _blocks(stream, path)
+        begin = next(blocks, b"")
+        return b"".join(block[:BEGIN] for block in (begin, *islice(blocks, SAMPLED))) if is_binary(begin) else begin
 
 
 def _open_pipe(path: Path) -> IO[bytes] | None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import attrs
 
-from llmb.parsing.compressed import beginning_unpacked
-from llmb.parsing.file_filter import beginning, files_below, is_binary, is_named_like_a_log, is_training_log
+from llmb.parsing.compressed import sample_unpacked
+from llmb.parsing.file_filter import files_below, is_binary, is_named_like_a_log, is_training_log, sample
 from llmb.parsing.parse_log import CHECK_FRAMEWORK, LogReader, ParsedLog, explain_missing_steps
 from llmb.values.errors import Fault, LogError, PluginError
 from llmb.values.log_files import LogFiles
@@ -84,9 +84,9 @@ def _read_if_log(path: Path, reader: LogReader, known: LogFiles) -> ParsedLog | 
     if is_training_log(path, known):
         return reader.read([path])
     like_a_log = is_named_like_a_log(path)
-    begin = beginning_unpacked(path) if like_a_log else beginning(path)
-    log = reader.read([path]) if begin and not is_binary(begin) else None
+    part = sample_unpacked(path) if like_a_log else sample(path)
+    log = reader.read([path]) if part and not is_binary(part) else None
     if log and (log.no_step is None or (like_a_log and log.failure)):
         return log
-    reason = log.no_step if log else explain_missing_steps(begin, reader.framework)
+    reason = log.no_step if log else explain_missing_steps(part, reader.framework)
     return PassedOver(path=path, reason=reason) if like_a_log and reason else None

@@ -12,7 +12,10 @@ from llmb.values.errors import Fault, LogError
 from llmb.values.log_files import LogFiles
 
 BEGIN = 64 << 10
-"""Bytes at the beginning of a file that show whether it is text."""
+"""Bytes at the beginning of a file that show whether it is text. Each other part of a sample has this size, too."""
+
+PARTS = 8
+"""Parts of a sample after the beginning of a file, the last one at its end."""
 
 LEAST_READABLE = 0.7
 """Share of readable bytes in a text. Random bytes have about half."""
@@ -74,11 +77,31 @@ def beginning(path: Path) -> bytes:
         return b"?"
 
 
-def is_binary(begin: bytes) -> bool:
-    """Check whether most of the first bytes of a file are not text. Holes of NUL bytes do not count."""
-    text = begin.replace(b"\0", b"")
+def sample(path: Path) -> bytes:
+    """Return the beginning of a file. If it is binary, add parts of the rest, which may be text.
+
+    A log has a hole at its beginning if it was truncated while its writer continued.
+    """
+    begin = beginning(path)
+    if len(begin) < BEGIN or not is_binary(begin):
+        return begin
+    parts = [begin]
+    try:
+        with path.open("rb") as file:
+            rest = max(0, os.fstat(file.fileno()).st_size - BEGIN)
+            for part in range(1, PARTS + 1):
+                file.seek(rest * part // PARTS)
+                parts.append(file.read(BEGIN))
+    except OSError:
+        return begin
+    return b"".join(parts)
+
+
+def is_binary(part: bytes) -> bool:
+    """Check whether most bytes of a part or a sample of a file are not text. Holes of NUL bytes do not count."""
+    text = part.replace(b"\0", b"")
     readable = text.decode(errors="ignore").encode().translate(None, _CONTROL)
-    return len(readable) < LEAST_READABLE * len(text) or bool(begin and not text)
+    return len(readable) < LEAST_READABLE * len(text) or bool(part and not text)
 
 
 def _name(path: Path) -> str:

@@ -22,7 +22,7 @@ from llmb.logs.rank_steps import RankSteps, has_rank
 from llmb.logs.step_series import StepSeries
 from llmb.logs.steps_after_message import LastSteps
 from llmb.parsing.compressed import compression, unpacked
-from llmb.parsing.file_filter import beginning, experiment, is_binary
+from llmb.parsing.file_filter import experiment, is_binary, sample
 from llmb.parsing.log_ending import LogStatus, classify_log_end
 from llmb.parsing.select_run import up_to_run
 from llmb.plugins.registry import PluginRegistry
@@ -265,22 +265,22 @@ def _naming_the_log(paths: Sequence[Path]) -> Iterator[None]:
 
 def _explain(framework: FrameworkHooks[Any], name: str, texts: Iterable[Path], *, broke: bool) -> str:
     """Return the reason why logs have no step, with what the framework itself finds in their beginning."""
-    begin = next(filter(None, map(beginning, texts)), b"")  # of the first text that is not empty
-    reason = explain_missing_steps(begin, name, broke=broke)
-    own = "" if is_binary(begin) else framework.explain_missing_steps(lines=begin.decode(errors="replace").splitlines())
+    part = next(filter(None, map(sample, texts)), b"")  # of the first text that is not empty
+    reason = explain_missing_steps(part, name, broke=broke)
+    own = "" if is_binary(part) else framework.explain_missing_steps(lines=part.decode(errors="replace").splitlines())
     return f"{reason}\n  {own}" if own else reason
 
 
-def explain_missing_steps(begin: bytes, name: str, *, broke: bool = False) -> str:
-    """Return the reason why a log with this beginning has no step of the framework ``name``.
+def explain_missing_steps(part: bytes, name: str, *, broke: bool = False) -> str:
+    """Return the reason why a log with this beginning or sample has no step of the framework ``name``.
 
     ``broke`` means that the log contains a failure, which may have come before the first step.
     """
-    if not begin:
+    if not part:
         return "is empty"
-    if kind := compression(begin):
+    if kind := compression(part):
         return f"is compressed by {kind}; unpack it first"
-    if is_binary(begin):
+    if is_binary(part):
         return f"is binary, and not a log of {name}"
     if broke:
         return f"no {name} steps found; failed before the first step, or is the log of another framework"
