@@ -87,6 +87,14 @@ CAUSES = {
         "the node evicted the job, because a resource ran out (ephemeral-storage)",
         None,
     ),
+    "RuntimeError: unable to allocate shared memory(shm) for file </torch_123_456>: Success (0)": (
+        "the container has too little shared memory",
+        None,
+    ),
+    "RuntimeError: unable to write to file </torch_123_456>: No space left on device (28)": (
+        "the container has too little shared memory",
+        None,
+    ),
     "EntryNotFoundError: 404 Client Error. (Request ID: x)": ("a file of the model is missing", None),
     "We had to rate limit your IP (10.0.0.1).": ("the model hub rejects so many requests", None),
     "FileNotFoundError: [Errno 2] No such file or directory: '/d/pile_text_document.idx'": (
