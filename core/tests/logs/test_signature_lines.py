@@ -109,6 +109,8 @@ HARMLESS = [
     "W grpc.cc:5] UNAVAILABLE: failed to connect to all addresses; retrying",
     "Killed processes of the run before: 3",
     "the size of '/d/pile_text_document.idx' is 9",
+    "ssh: connect to host backup port 22: Connection timed out\nlost connection",
+    "ssh: connect to host backup port 22: No route to host\r\nrsync: connection unexpectedly closed",
 ]
 
 
@@ -139,3 +141,21 @@ def test_a_program_before_a_colon_is_no_host(tmp_path: Path) -> None:
 
     assert found is not None
     assert found.host is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ssh: connect to host node044 port 22: No route to host",
+        "node044: ssh: connect to host node044 port 22: Connection refused\r",
+        "ssh: Could not resolve hostname node044: Name or service not known",
+    ],
+)
+def test_a_node_that_ssh_could_not_reach_is_named(tmp_path: Path, line: str) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(f"step 1\n{line}\n")
+
+    found = diagnose([log])
+
+    assert found is not None
+    assert (found.cause, found.host) == ("the launcher could not reach a node", "node044")
