@@ -14,7 +14,7 @@ from llmb.values.failure import Failure
 
 COMMAND = re.compile(r"`[^`]+`")
 NAME = re.compile(
-    r"(?<=[ =])(?:SPEC|RUN|ADDRESS|NODE|PATH|WORKDIR|LOGS|FRAMEWORK|LONGER)\b"
+    r"(?<=[ =])(?:SPEC|RUN|ADDRESS|NODE|PATH|WORKDIR|LOGS|FRAMEWORK|LONGER|HOST|PORT)\b"
     r"|(?<=[ ])IMAGE\b"  # not in options of container runtimes, which write an address differently
     r"|(?<=[ /])REGISTRY\b(?!\#)"
 )
@@ -26,6 +26,9 @@ PATH = re.compile(
 HOST = re.compile(r"\w[\w.-]*")
 """Paths and hosts of a log, which other programs may have written, have no character that a shell interprets."""
 
+_PEER = re.compile(r" \((?P<host>\w[\w.-]*)(?:(?:, |:)(?P<port>\d{1,5}))?\)$")
+"""Another process at the end of a cause, with its port if it is known."""
+
 NAMED_LOGS = 4
 """The most logs that a command of a remedy names. For more logs, the command names their folders."""
 
@@ -36,10 +39,18 @@ PIPES = ("/dev/stdin", "/dev/fd/", "/proc/")
 def fill_commands(failure: Failure, words: Mapping[str, str]) -> Failure:
     """Return the failure with names in the commands of its remedy. Unknown names stay in capitals.
 
-    ``words`` has the names that the caller knows, quoted for a shell. The node and the path come from the failure.
+    ``words`` has the names that the caller knows, quoted for a shell. The node and the path come from the failure. The
+    host and the port are those of another process, at the end of the cause.
     """
     host = failure.host if failure.host and HOST.fullmatch(failure.host) else ""
-    known = {"NODE": host, "PATH": _only_path(failure.cause) or _only_path(failure.evidence), **words}
+    peer = _PEER.search(failure.cause)
+    known = {
+        "NODE": host,
+        "PATH": _only_path(failure.cause) or _only_path(failure.evidence),
+        "HOST": peer["host"] if peer else "",
+        "PORT": peer["port"] if peer else "",
+        **words,
+    }
 
     def fill(command: re.Match[str]) -> str:
         return NAME.sub(lambda name: known.get(name[0]) or name[0], command[0])
