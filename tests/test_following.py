@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from typing import Any
 
 import pytest
@@ -31,6 +32,19 @@ def test_logs_are_printed_as_they_grow_while_another_process_follows_the_run(toy
     rest, _ = followed.communicate(timeout=DEADLINE_S)
     assert [line.split()[2] for line in rest.splitlines()] == ["4", "5"]
     assert (followed.returncode, running.wait(timeout=DEADLINE_S)) == (0, 0)
+    running.communicate()
+
+
+def test_ctrl_c_while_following_logs_prints_how_to_follow_them_last(toy: Any) -> None:
+    running = toy.start("run", toy.spec(framework={"gate": str(toy.gate), "gate_step": 3}))
+    run_id = toy.wait_for_state("running")
+    followed = toy.start("logs", run_id, "-f")
+    assert followed.stdout.readline().startswith("toy step 1 ")
+    followed.send_signal(signal.SIGINT)
+    _, messages = followed.communicate(timeout=DEADLINE_S)
+    assert (followed.returncode, messages.splitlines()[-1]) == (130, f"detached; follow with: llmb logs -f {run_id}")
+    toy.gate.touch()
+    assert running.wait(timeout=DEADLINE_S) == 0
     running.communicate()
 
 

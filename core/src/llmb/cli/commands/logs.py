@@ -36,26 +36,35 @@ def logs(
     """Print the logs of a run."""
     result = find_run_or_newest(run)
     printer = LogPrinter(Path(result.directory) / "logs", raw=raw or not sys.stdout.isatty())
-    printer.print_new()
     if follow and not result.ended:
         _follow(result.run_id, printer)
         result = llmb.find_run(result.run_id)
+    else:
+        printer.print_new()
     if not printer.printed:
         cause = result.failure.cause if result.failure else result.reason
         output.print_message(f"{result.run_id} ({result.state}) has no logs{f': {cause}' if cause else ''}")
 
 
 def _follow(run_id: str, printer: LogPrinter) -> None:
+    """Print what is new until the run has ended or the user interrupts."""
+    try:
+        _print_events(run_id, printer)
+    except KeyboardInterrupt:
+        output.print_progress(f"detached; follow with: llmb logs -f {run_id}")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _print_events(run_id: str, printer: LogPrinter) -> None:
     from llmb.cli.views.plain_view import describe_notice
 
     try:
+        printer.print_new()  # before the wait for the target
         with llmb.attach([run_id]) as session:
             for event in session.events(sleep=printer.print_while_sleeping):
                 printer.print_new()
                 if notice := describe_notice(event):
                     output.print_message(notice)
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
     finally:
         printer.print_new()
 
