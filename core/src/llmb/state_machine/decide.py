@@ -161,7 +161,7 @@ def _follow_job(unit: Unit, state: State, seen: JobStatus) -> Iterator[Event]:
     if seen.state == "unknown":
         return
     if seen.state == "absent":
-        reason = "the scheduler no longer knows the job"
+        reason = "the scheduler has no record of the job"
         yield JobEnded(run_id=unit.id, status=JobStatus(state="ended", cause="lost", reason=reason))
         return
     if seen.attempt != state.attempt:

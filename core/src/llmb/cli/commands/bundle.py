@@ -41,7 +41,7 @@ def bundle(
         _verify(verify, allowed_signers, as_json=as_json)
         return
     if allowed_signers or as_json:
-        raise OptionsError("--allowed-signers and --json require --verify")
+        raise OptionsError(f"{'--allowed-signers' if allowed_signers else '--json'} requires --verify")
     if not runs or not file:
         raise OptionsError("no run or no output is named; expected llmb bundle RUN... -o FILE.tar.gz")
     output.write_file(file, llmb.bundle(runs, redact=redact, key=sign))
