@@ -50,13 +50,20 @@ def test_energy_follows_from_the_mean_power_of_busy_gpus() -> None:
     assert found.kwh_per_1t_tokens == pytest.approx(1e12 / (4_000 / 5_200) / 3.6e6)
 
 
-def test_samples_in_which_a_gpu_starts_or_stops_do_not_count() -> None:
-    """A training of a few seconds on an H100, sampled each second, and a pause in it."""
-    power = (128.6, 253.8, 697.7, 695.5, 690.4, 604.8, 127.1, 326.6, 688.8, 690.9, 599.0)
-    busy = (0, 67, 99, 99, 100, 95, 0, 84, 99, 99, 60)
+def test_the_samples_in_which_a_training_starts_and_stops_are_not_in_the_mean() -> None:
+    """A training of a few seconds on an H100, sampled each second. Before it, the GPU initialised the model."""
+    power = (128.6, 171.7, 127.8, 127.8, 127.8, 253.8, 697.7, 695.5, 690.4, 604.8, 127.1)
+    busy = (0, 84, 0, 0, 0, 67, 99, 99, 100, 95, 0)
     found = summarise(*(sample(power=watts, busy=percent) for watts, percent in zip(power, busy, strict=True)))
-    assert found.samples == 5
-    assert found.power_w == pytest.approx((697.7 + 695.5 + 690.4 + 688.8 + 690.9) / 5)
+    assert found.samples == 6
+    assert found.power_w == pytest.approx((697.7 + 695.5 + 690.4) / 3)
+
+
+def test_a_training_with_pauses_is_measured_as_a_whole() -> None:
+    throttled = [sample(power=600, reasons="0x0000000000000040")] * 2
+    lines = [*throttled, sample(power=90, busy=0)] * 50 + [sample(power=700)] * 3
+    assert summarise(*lines).power_w == pytest.approx((99 * 600 + 2 * 700) / 101)  # without the first and the last
+    assert problems(*lines) == [("n1", 0, "throttled", "97 % of the time (hardware thermal slowdown)")]
 
 
 def test_values_that_a_gpu_does_not_have_are_left_out() -> None:

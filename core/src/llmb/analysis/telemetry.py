@@ -1,7 +1,7 @@
 """Summary of the samples that telemetry.sh took: power and energy, and GPUs that run hot, slow or throttled.
 
-Only busy samples count, so that start-up and exit do not lower the mean power, and of these only the samples between
-other busy ones: nvidia-smi reports the mean power of a second, in which a GPU that starts or stops was partly idle.
+Only busy samples count, so that start-up and exit do not lower the mean power. Means leave out the samples beside a
+pause: nvidia-smi reports the mean power of a second, in which a GPU that starts or stops was partly idle.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from llmb.analysis.metrics import Metrics
 
 BUSY_PERCENT = 50
 """The utilisation of a GPU from which a sample counts as busy."""
+
+PAUSE_SAMPLES = 3
+"""The number of samples without work after which the next busy sample begins a busy time."""
 
 THROTTLED_SHARE = 0.01
 """The share of busy samples with a reason of `THROTTLING` from which a GPU counts as throttled."""
@@ -58,9 +61,10 @@ class GpuProblem:
 class Telemetry:
     """Means over the busy samples of all GPUs, the energy that follows from them, and the GPUs with problems.
 
-    ``power_w`` is the mean power of one GPU. Energies are those of the GPUs alone: this mean times the GPUs of the run.
-    ``cpu_share`` is the CPU time that sampling took, as a share of one core, on the node where it took most. ``errors``
-    are messages of the tool, with the node.
+    Means leave out the samples at the beginning and the end of a busy time, between pauses of at least `PAUSE_SAMPLES`.
+    ``samples`` is the number of all busy samples. ``power_w`` is the mean power of one GPU. Energies are those of the
+    GPUs alone: this mean times the GPUs of the run. ``cpu_share`` is the CPU time that sampling took, as a share of one
+    core, on the node where it took most. ``errors`` are messages of the tool, with the node.
     """
 
     nodes: int
@@ -104,63 +108,74 @@ class _Sample:
 
 
 @attrs.define
-class _Busy:
-    """Busy samples of one GPU, added up."""
+class _Mean:
+    """A mean that values are added to."""
 
-    power_w: list[float] = attrs.field(factory=list)
-    sm_clock_mhz: list[float] = attrs.field(factory=list)
-    temperature_c: list[float] = attrs.field(factory=list)
+    total: float = 0.0
+    count: int = 0
+
+    def add(self, value: float | None) -> None:
+        """Add a value, if it is known."""
+        if value is not None:
+            self.total += value
+            self.count += 1
+
+    @property
+    def value(self) -> float | None:
+        """The mean, or None without a value."""
+        return self.total / self.count if self.count else None
+
+
+@attrs.define
+class _Means:
+    """Means over some samples of one GPU."""
+
     samples: int = 0
-    reasons: dict[int, int] = attrs.field(factory=dict)
+    power_w: _Mean = attrs.field(factory=_Mean)
+    sm_clock_mhz: _Mean = attrs.field(factory=_Mean)
+    temperature_c: _Mean = attrs.field(factory=_Mean)
 
     def add(self, sample: _Sample) -> None:
         """Add a sample."""
         self.samples += 1
-        for known, value in (
-            (self.power_w, sample.power_w),
-            (self.sm_clock_mhz, sample.sm_clock_mhz),
-            (self.temperature_c, sample.temperature_c),
-        ):
-            if value is not None:
-                known.append(value)
-        for bit in THROTTLING:
-            self.reasons[bit] = self.reasons.get(bit, 0) + bool(sample.reasons & bit)
+        self.power_w.add(sample.power_w)
+        self.sm_clock_mhz.add(sample.sm_clock_mhz)
+        self.temperature_c.add(sample.temperature_c)
 
 
 @attrs.define
 class _Gpu:
-    """The samples of one GPU: those between other busy ones, and those at the edges of a busy time."""
+    """The samples of one GPU: all busy ones, and those of them that are not beside a pause."""
 
-    between: _Busy = attrs.field(factory=_Busy)
-    edges: _Busy = attrs.field(factory=_Busy)
-    last_busy: _Sample | None = None
-    last_is_first: bool = False
+    busy: _Means = attrs.field(factory=_Means)
+    inside: _Means = attrs.field(factory=_Means)
+    reasons: dict[int, int] = attrs.field(factory=dict)
+    last: _Sample | None = None
+    last_follows_pause: bool = False
+    idle: int = 0
     first_ecc: float | None = None
     last_ecc: float | None = None
 
     def add(self, sample: _Sample) -> None:
-        """Add a sample. A busy one counts when the next one shows whether it is between others."""
+        """Add a sample."""
         if sample.ecc_errors is not None:
             self.first_ecc = sample.ecc_errors if self.first_ecc is None else self.first_ecc
             self.last_ecc = sample.ecc_errors
         if not sample.is_busy:
-            self.end_busy_time()
+            self.idle += 1
             return
-        if self.last_busy is not None:
-            (self.edges if self.last_is_first else self.between).add(self.last_busy)
-        self.last_is_first = self.last_busy is None
-        self.last_busy = sample
-
-    def end_busy_time(self) -> None:
-        """Add the last busy sample, if there is one."""
-        if self.last_busy is not None:
-            self.edges.add(self.last_busy)
-        self.last_busy = None
+        self.busy.add(sample)
+        for bit in THROTTLING:
+            self.reasons[bit] = self.reasons.get(bit, 0) + bool(sample.reasons & bit)
+        follows_pause = self.last is None or self.idle >= PAUSE_SAMPLES
+        if self.last and not follows_pause and not self.last_follows_pause:
+            self.inside.add(self.last)
+        self.last, self.last_follows_pause, self.idle = sample, follows_pause, 0
 
     @property
-    def busy(self) -> _Busy:
-        """The samples that count: all busy ones if none is between others."""
-        return self.between if self.between.samples else self.edges
+    def means(self) -> _Means:
+        """The means without the samples beside pauses, unless these are most."""
+        return self.inside if 2 * self.inside.samples >= self.busy.samples else self.busy
 
 
 @attrs.define
@@ -194,17 +209,16 @@ def summarise_telemetry(lines: Iterable[str], metrics: Metrics | None, gpus: int
             samples.add(line.rstrip("\n"))
         except ValueError:  # two lines that were written at the same time
             continue
-    for gpu in samples.gpus.values():
-        gpu.end_busy_time()
-    busy = {place: gpu.busy for place, gpu in samples.gpus.items() if gpu.busy.samples}
-    power_w = _mean(busy, "power_w")
+    busy = {place: gpu for place, gpu in samples.gpus.items() if gpu.busy.samples}
+    means = [gpu.means for gpu in busy.values()]
+    power_w = _mean(each.power_w.value for each in means)
     return Telemetry(
         nodes=len({node for node, _ in busy}),
         gpus=len(busy),
-        samples=sum(each.samples for each in busy.values()),
+        samples=sum(gpu.busy.samples for gpu in busy.values()),
         power_w=power_w,
-        sm_clock_mhz=_mean(busy, "sm_clock_mhz"),
-        temperature_c=_mean(busy, "temperature_c"),
+        sm_clock_mhz=_mean(each.sm_clock_mhz.value for each in means),
+        temperature_c=_mean(each.temperature_c.value for each in means),
         **_energies(power_w * gpus if power_w else None, metrics),
         cpu_share=max(samples.costs.values(), default=None),
         problems=tuple(_find_problems(samples, busy)),
@@ -223,7 +237,7 @@ def _energies(power_w: float | None, metrics: Metrics | None) -> dict[str, Any]:
     }
 
 
-def _find_problems(samples: _Samples, busy: Mapping[tuple[str, int], _Busy]) -> Iterator[GpuProblem]:
+def _find_problems(samples: _Samples, busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem]:
     yield from _find_throttled(busy)
     yield from _find_outliers(busy)
     for (node, index), gpu in sorted(samples.gpus.items()):
@@ -234,23 +248,23 @@ def _find_problems(samples: _Samples, busy: Mapping[tuple[str, int], _Busy]) -> 
             yield GpuProblem(node=node, gpu=index, problem="NVLink errors", detail=f"{name} +{end - begin}")
 
 
-def _find_throttled(busy: Mapping[tuple[str, int], _Busy]) -> Iterator[GpuProblem]:
+def _find_throttled(busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem]:
     for (node, index), gpu in sorted(busy.items()):
         for bit, count in gpu.reasons.items():
-            if count / gpu.samples >= THROTTLED_SHARE:
-                detail = f"{100 * count / gpu.samples:.0f} % of the time ({THROTTLING[bit]})"
+            if count / gpu.busy.samples >= THROTTLED_SHARE:
+                detail = f"{100 * count / gpu.busy.samples:.0f} % of the time ({THROTTLING[bit]})"
                 yield GpuProblem(node=node, gpu=index, problem="throttled", detail=detail)
 
 
-def _find_outliers(busy: Mapping[tuple[str, int], _Busy]) -> Iterator[GpuProblem]:
+def _find_outliers(busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem]:
     """Yield the GPUs that are slower or hotter than most GPUs of the run."""
-    clocks = {place: statistics.fmean(gpu.sm_clock_mhz) for place, gpu in sorted(busy.items()) if gpu.sm_clock_mhz}
+    clocks = {place: mhz for place, gpu in sorted(busy.items()) if (mhz := gpu.means.sm_clock_mhz.value)}
     usual_mhz = statistics.median(clocks.values()) if clocks else 0.0
     for (node, index), mhz in clocks.items():
         if mhz < (1 - SLOW_SHARE) * usual_mhz:
             detail = f"SM clock {mhz:.0f} MHz, median {usual_mhz:.0f} MHz"
             yield GpuProblem(node=node, gpu=index, problem="slow", detail=detail)
-    heat = {place: statistics.fmean(gpu.temperature_c) for place, gpu in sorted(busy.items()) if gpu.temperature_c}
+    heat = {place: degrees for place, gpu in sorted(busy.items()) if (degrees := gpu.means.temperature_c.value)}
     usual_c = statistics.median(heat.values()) if heat else 0.0
     for (node, index), degrees in heat.items():
         if degrees >= usual_c + HOT_C:
@@ -258,10 +272,10 @@ def _find_outliers(busy: Mapping[tuple[str, int], _Busy]) -> Iterator[GpuProblem
             yield GpuProblem(node=node, gpu=index, problem="hot", detail=detail)
 
 
-def _mean(gpus: Mapping[tuple[str, int], _Busy], name: str) -> float | None:
-    """Return the mean over the GPUs of their mean values, or None if no GPU has the value."""
-    means = [statistics.fmean(values) for gpu in gpus.values() if (values := getattr(gpu, name))]
-    return statistics.fmean(means) if means else None
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the known values, or None without one."""
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
 
 
 def _number(text: str) -> float | None:
