@@ -32,9 +32,9 @@ def running(toy: Any) -> Any:
     return process
 
 
-def wait_for_step_3(toy: Any) -> str:
+def wait_for_step(toy: Any, step: int) -> str:
     [record] = toy.records
-    wait_until(lambda: (document(toy, "show", record.name)["progress"] or {}).get("step") == 3, "step 3")
+    wait_until(lambda: (document(toy, "show", record.name)["progress"] or {}).get("step") == step, f"step {step}")
     return str(record.name)
 
 
@@ -50,7 +50,7 @@ def make_older(record: Path, seconds: float) -> None:
 
 
 def test_a_run_that_another_process_follows_shows_its_step(toy: Any, running: Any) -> None:
-    run_id = wait_for_step_3(toy)
+    run_id = wait_for_step(toy, 3)
     text = show(toy, run_id)
     assert "train, step 3 of 5, 0.5 s/step, MFU " in text
     assert "updated" not in text
@@ -67,7 +67,7 @@ def test_a_run_that_another_process_follows_shows_its_step(toy: Any, running: An
 
 @pytest.mark.slow
 def test_a_run_that_no_process_follows_shows_how_old_its_step_is(toy: Any, running: Any) -> None:
-    run_id = wait_for_step_3(toy)
+    run_id = wait_for_step(toy, 3)
     running.kill()
     running.communicate()
     [record] = toy.records
@@ -88,16 +88,17 @@ def test_a_run_that_no_process_follows_shows_how_old_its_step_is(toy: Any, runni
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("steps", [3, 4])
-def test_a_run_that_hung_until_its_time_limit_is_distinguished_from_a_slow_one(
-    toy: Any, pass_hour: Callable[[str], None], steps: int
+@pytest.mark.parametrize("end", ["hung", "slow", "done"])
+def test_a_run_that_hung_until_its_time_limit_is_distinguished_from_others(
+    toy: Any, pass_hour: Callable[[str], None], end: str
 ) -> None:
-    """A process that followed the run saw step 3. Step 4 came later, at a time that is unknown."""
+    """Follow a run until step 9. Another one printed step 10 at an unknown time, or had only 9 steps."""
     pass_hour("[ -e hour ]")
-    framework = {"gate": str(toy.gate), "gate_step": 3}
-    running = toy.start("run", toy.spec(framework=framework, workload={"time_limit": "1h"}))
+    steps = 9 if end == "done" else 20
+    framework = {"gate": str(toy.gate), "gate_step": 9}
+    running = toy.start("run", toy.spec(framework=framework, workload={"time_limit": "1h", "steps": steps}))
     toy.wait(lambda: len(toy.records) == 1)
-    run_id = wait_for_step_3(toy)
+    run_id = wait_for_step(toy, 9)
     running.kill()
     running.communicate()
     [record] = toy.records
@@ -105,22 +106,23 @@ def test_a_run_that_hung_until_its_time_limit_is_distinguished_from_a_slow_one(
     work = toy.work(run_id)
     attempts = (work / "attempts").read_text()
     (work / "attempts").write_text(re.sub(r"\d{9,}", lambda start: str(int(start[0]) - 3300), attempts))
-    if steps == 4:
-        [log] = (work / "logs").glob("train.0.0.log")
-        log.write_text(log.read_text() + log.read_text().splitlines()[-1].replace("3", "4", 1) + "\n")
+    if end == "slow":
+        with (work / "logs/train.0.0.log").open("a") as log:
+            log.write("toy step 10 time 0.5 loss 2.5\n")
     (work / "hour").touch()
     toy.llmb("attach", run_id)
     ended = document(toy, "show", run_id)
-    failure = ended["failure"]
-    assert ended["state"] == "timeout"
-    if steps == 3:
-        assert failure["cause"] == "hit the time limit after 3 of 5 steps; it printed no step in its last 50 min"
+    failure = ended["failure"] or {"cause": "", "remedy": ""}
+    if end == "hung":
+        assert failure["cause"] == "hit the time limit after 9 of 20 steps; it printed no step in its last 50 min"
         assert failure["remedy"].startswith("the training may hang")
-        assert failure["origin"] is None
-    else:
-        assert failure["cause"] == "hit the time limit after 4 of 5 steps"
+        assert (ended["state"], failure["origin"]) == ("timeout", None)
+    elif end == "slow":
+        assert failure["cause"] == "hit the time limit after 10 of 20 steps"
         assert failure["remedy"].startswith("raise the limit")
-        assert failure["origin"] == "user"
+        assert (ended["state"], failure["origin"]) == ("timeout", "user")
+    else:
+        assert ended["notes"] == ["after the last of 9 steps, the job hung until its time limit"]
 
 
 def test_a_waiting_run_that_no_process_follows_shows_how_old_its_state_is(toy: Any) -> None:

@@ -106,7 +106,7 @@ class ProgressReporter:
             self._steps[run_id] = series.count, now_s
             return ""
         paused_s, is_training = now_s - since_s, 0 < count < self._runs[run_id].plan.run.steps
-        if not is_training or logs.parser_error or not is_long_pause(paused_s, series):
+        if not is_training or logs.parser_error or not is_long_pause(paused_s, series, if_unknown=True):
             return ""
         return f"no new step for {int(paused_s // PAUSE_S * PAUSE_S / 60)} min"
 

@@ -44,12 +44,12 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
     logs.close()
     ending = _determine_ending(plan, logs, past, registry)
     attempts = list_attempts(record.events(), past.recorded, past.history, ending.cause)
-    if ending.state == "timeout" and (pause_s := find_last_pause_s(record, logs, attempts, plan.job.time_limit_s)):
+    if ending.state == "timeout" and (pause_s := find_last_pause_s(plan, record, logs, attempts)):
         ending = add_last_pause(ending, pause_s)
     completed = ending.state == "completed"
     steps = logs.series.steps
     peak = peak_flops(run, plan.target, registry) if steps else None
-    other_gpus = find_other_gpus(record, run.gpu_type)
+    other_gpus = find_other_gpus(record, run)
     measured = measure_and_judge(run, logs.series, peak, completed=completed, other_gpus=other_gpus)
     metrics, judgement = measured.metrics, measured.judgement
     proxy = proxy_note(run.architecture, run.published_architecture)
