@@ -42,3 +42,17 @@ def test_a_run_on_other_gpus_without_a_baseline_has_a_warning(toy: Any, monkeypa
 @pytest.mark.parametrize("product", ["NVIDIA H100 80GB HBM3", "NVIDIA T400"])
 def test_gpus_of_the_type_and_unknown_ones_are_judged(toy: Any, monkeypatch: pytest.MonkeyPatch, product: str) -> None:
     assert run_on(toy, monkeypatch, product, "toy/judged")["verdict"] == "pass"
+
+
+@pytest.mark.parametrize("damage", ["x = ", "[provenance]\ngpu = 5\n"])
+def test_a_damaged_file_does_not_prevent_the_result(toy: Any, damage: str) -> None:
+    spec = toy.spec(framework={"gate": str(toy.gate), "journal": "/dev/null"})
+    assert toy.llmb("run", spec, "--detach").returncode == 0
+    [record] = toy.records
+    text = (record / "run.toml").read_text()
+    running = toy.start("attach", record.name)
+    toy.wait_for_state("running")
+    (record / "run.toml").write_text(text.partition("[provenance]")[0] + damage)
+    toy.gate.touch()
+    running.communicate()
+    assert '"event": "ended"' in (record / "events.jsonl").read_text()

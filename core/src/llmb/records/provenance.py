@@ -8,7 +8,9 @@ from llmb.planning import RunPlan
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
 from llmb.records.record import RunRecord
+from llmb.values.errors import RecordError
 from llmb.values.gpu_names import describe_other_gpus
+from llmb.values.run import Run
 from llmb.version import VERSION
 
 
@@ -33,11 +35,20 @@ def parse_provenance(data: bytes, secrets: Container[str] = ()) -> Mapping[str, 
     return found | ({"env": env} if env else {})
 
 
-def find_other_gpus(record: RunRecord, gpu_type: str) -> str:
-    """Return that the job of a run reported GPUs of another type, or "". Raise RecordError if its file is damaged."""
-    reported = record.spec().get("provenance", {}).get("gpu", ())
-    products = [reported] if isinstance(reported, str) else [each for each in reported if isinstance(each, str)]
-    return describe_other_gpus(products, gpu_type, [name for name in accelerators() if name != "cpu"])
+def find_other_gpus(record: RunRecord, run: Run[Any]) -> str:
+    """Describe the GPUs of another type that the job of a run reported, or return "".
+
+    A damaged run.toml reports nothing: the result of a run must not depend on it.
+    """
+    try:
+        provenance = record.spec().get("provenance")
+    except RecordError:
+        return ""
+    reported = provenance.get("gpu") if isinstance(provenance, dict) else None
+    several = reported if isinstance(reported, list) else [reported]
+    products = [each for each in several if isinstance(each, str)]
+    known = [name for name in accelerators() if name != "cpu"]
+    return describe_other_gpus(products, run.gpu_type, known, several_nodes=run.nodes > 1)
 
 
 def provenance_of_run(each: RunPlan, first_repeat: str, first_run: str, registry: PluginRegistry) -> dict[str, Any]:

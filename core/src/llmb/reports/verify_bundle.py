@@ -190,7 +190,7 @@ def _recompute_run(record: RunRecord, registry: PluginRegistry) -> Iterator[str]
     logs.close()
     measured_peak = _table(recorded, "metrics").get("peak_flops")  # of a CPU, by the machine of the run
     peak = known_peak_flops(run.gpu_type, run.dtype, run.accelerator, run.framework, registry) or measured_peak
-    other_gpus = find_other_gpus(record, run.gpu_type)
+    other_gpus = find_other_gpus(record, run)
     measured = measure_and_judge(run, logs.series, peak, completed=completed, other_gpus=other_gpus)
     judged = completed or recorded.get("verdict") in ("pass", "fail")  # a run that did not start has no verdict
     yield from _compare(record, logs.series.steps, measured.metrics, measured.judgement if judged else None)

@@ -13,13 +13,22 @@ def is_gpu_of_type(product: str, gpu_type: str) -> bool:
     )
 
 
-def describe_other_gpus(products: Sequence[str], gpu_type: str, known_types: Iterable[str]) -> str:
-    """Return that the GPUs of a job are of another known type than that of the run, or "".
+def describe_other_gpus(
+    products: Sequence[str], gpu_type: str, known_types: Iterable[str], *, several_nodes: bool = False
+) -> str:
+    """Describe the GPUs of a job that are of other known types than that of the run, or return "".
 
-    A type that is not known, such as one of a pack, may be another name of the same GPUs.
+    A type that is not known, such as one of a pack, may be another name of the same GPUs. On a single node, a product
+    of another type may be a GPU that the job does not use, unless all are.
     """
     known = set(known_types)
-    if gpu_type not in known or any(is_gpu_of_type(product, gpu_type) for product in products):
+    others = [
+        product
+        for product in products
+        if not is_gpu_of_type(product, gpu_type) and any(is_gpu_of_type(product, each) for each in known)
+    ]
+    if gpu_type not in known or not others:
         return ""
-    others = [product for product in products if any(is_gpu_of_type(product, each) for each in known)]
-    return f"the job ran on {' and '.join(others)}, not {gpu_type}" if others else ""
+    if len(others) == len(products):
+        return f"the job ran on {', '.join(others)}, not {gpu_type}"
+    return f"some nodes of the job have {', '.join(others)}, not {gpu_type}" if several_nodes else ""
