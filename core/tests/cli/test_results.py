@@ -324,10 +324,10 @@ undecided  ratio 1.039, between 1.027 and 1.052; the limit is 1.05
 
 @pytest.mark.parametrize(
     ("steps", "period", "place"),
-    [([27, 28, 29], 1, "at steps 27, 28, 29"), ([20, 40, 60], 20, "every 20 steps from step 20")],
+    [([27, 28, 29], None, "at steps 27, 28, 29"), ([20, 40, 60], 20, "every 20 steps from step 20")],
 )
-def test_spikes_are_periodic_only_with_steps_between_them(
-    steps: list[int], period: int, place: str, capsys: pytest.CaptureFixture[str]
+def test_spikes_are_described_by_their_steps_or_their_period(
+    steps: list[int], period: int | None, place: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spikes = [{"step": step, "time_s": 30.0} for step in steps]
     steady = STEADY | {"spikes": spikes, "spike_period": period, "spike_share": 0.04}

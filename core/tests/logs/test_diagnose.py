@@ -64,6 +64,13 @@ def test_the_evidence_has_a_message_that_begins_below_its_exception(tmp_path: Pa
     assert (found.evidence, found.line) == (f"{label}RuntimeError: forked", 3)
 
 
+def test_the_evidence_ends_before_the_traceback_of_another_process(tmp_path: Path) -> None:
+    frame = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n'
+    found = last_exception(write(tmp_path, log=f"{frame}ValueError: bad config:\n{frame}ValueError: other\n"))
+    assert found
+    assert found.evidence == "ValueError: bad config:"
+
+
 def test_a_signature_gives_cause_line_and_remedy(tmp_path: Path) -> None:
     found = diagnose(write(tmp_path, run=f"one\ntwo\r\n3: {OOM}\nfour\n"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -84,9 +85,13 @@ def test_a_runtime_that_does_not_suit_the_recipe_is_rejected(runtime: str, base:
         Local().prepare_env(Environment(base=base), target(runtime=runtime))
 
 
-def test_an_environment_needs_no_uv_beside_llmb(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A system's package or `pip install --no-deps` may leave it out. The task searches for it then."""
-    monkeypatch.setattr("uv.find_uv_bin", Mock(side_effect=FileNotFoundError))
+@pytest.mark.parametrize("installed", [True, False])
+def test_an_environment_needs_no_uv_beside_llmb(installed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package without its program, or no package, as after `pip install --no-deps`. The task searches for uv."""
+    if installed:
+        monkeypatch.setattr("uv.find_uv_bin", Mock(side_effect=FileNotFoundError))
+    else:
+        monkeypatch.setitem(sys.modules, "uv", None)
     [task] = Local().prepare_env(Environment(base=Venv(lock="", python=">=3.12")), target())
     assert isinstance(task.work, str)
     assert "\nuv=''\n" in task.work

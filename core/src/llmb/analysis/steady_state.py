@@ -150,12 +150,16 @@ def median_and_deviation(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _find_period(steps: Sequence[int]) -> int | None:
-    """Return the distance of three or more spikes that are equally far apart, else None."""
+    """Return the distance of three or more spikes that are equally far apart, else None.
+
+    Spikes at steps that follow one another are no period.
+    """
     gaps = [later - earlier for earlier, later in itertools.pairwise(steps)]
     if len(gaps) < 2:
         return None
     usual = statistics.median(gaps)
-    return round(usual) if all(abs(gap / usual - 1) <= EQUAL_GAPS for gap in gaps) else None
+    is_periodic = round(usual) > 1 and all(abs(gap / usual - 1) <= EQUAL_GAPS for gap in gaps)
+    return round(usual) if is_periodic else None
 
 
 def _autocorrelation(errors: Sequence[float], squares: float) -> float:

@@ -12,6 +12,7 @@ import attrs
 
 from llmb.logs.exceptions import SEARCHED, LoggedError, find_errors, first_exception, read_tail
 from llmb.logs.files import read_part
+from llmb.logs.last_messages import LONGEST_LINE
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line, processes_of_logs
 from llmb.logs.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
 from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, tail_starts, text_below
@@ -140,7 +141,7 @@ class Diagnosis:
         if not failure.evidence.endswith(":"):
             return failure
         message = text_below(path, error.offset)  # of an exception whose message begins with a line end
-        return attrs.evolve(failure, evidence=f"{failure.evidence} {message}".strip())
+        return attrs.evolve(failure, evidence=f"{failure.evidence} {message}".strip()[:LONGEST_LINE])
 
     def _report(self, hit: Hit, errors: Sequence[tuple[Path, list[LoggedError]]]) -> Failure:
         """Return an unknown cause, with the last error or line of the process that ended first as evidence."""

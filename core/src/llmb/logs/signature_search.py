@@ -225,11 +225,12 @@ def line_at(path: Path, offset: int) -> LogLine:
 
 
 def text_below(path: Path, offset: int) -> str:
-    """Return the first text of the same rank below the line at ``offset``, or "" if none is near."""
+    """Return the first text of the same rank below the line at ``offset``, or "" if it is far or a traceback."""
     first, *below = (without_time(line) for line in read_part(path, offset, offset + BELOW).splitlines())
     label = label_of(first)
     texts = (as_evidence(line[len(label) :]) for line in below if label_of(line) == label)
-    return next(filter(None, texts), "")
+    text = next(filter(None, texts), "")
+    return "" if text.startswith("Traceback (most recent") else text
 
 
 def tail_starts(paths: Iterable[Path], starts: Mapping[Path, int], size: int) -> dict[Path, int]:

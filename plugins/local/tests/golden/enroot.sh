@@ -544,8 +544,9 @@ create() {
   output=$(enroot create --name "$container" "$file" 2>&1) || fail "image $image" "$output"
 }
 
-# write_configuration: give containers CUDA, like Docker. By default, enroot mounts only nvidia-smi. It calls `environ`
-# after it has read the variables of the image and of the site. Those of the command line come last.
+# write_configuration: give containers CUDA, like Docker. By default, enroot mounts only nvidia-smi. The function
+# `environ` is called after enroot has read the variables of the image and of the site. Those of the command line come
+# last.
 write_configuration() {
   cat >enroot.conf <<'END'
 environ() {

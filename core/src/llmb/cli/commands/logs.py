@@ -37,7 +37,7 @@ def logs(
     result = find_run_or_newest(run)
     printer = LogPrinter(Path(result.directory) / "logs", raw=raw or not sys.stdout.isatty())
     if follow and not result.ended:
-        _follow(result.run_id, printer)
+        _follow(result.run_id, printer, command=f"llmb logs -f{' --raw' if raw else ''}")
         result = llmb.find_run(result.run_id)
     else:
         printer.print_new()
@@ -46,12 +46,12 @@ def logs(
         output.print_message(f"{result.run_id} ({result.state}) has no logs{f': {cause}' if cause else ''}")
 
 
-def _follow(run_id: str, printer: LogPrinter) -> None:
-    """Print what is new until the run has ended or the user interrupts."""
+def _follow(run_id: str, printer: LogPrinter, *, command: str) -> None:
+    """Print what is new until the run has ended. After Ctrl-C, print the command that continues."""
     try:
         _print_events(run_id, printer)
     except KeyboardInterrupt:
-        output.print_progress(f"detached; follow with: llmb logs -f {run_id}")
+        output.print_progress(f"detached; follow with: {command} {run_id}")
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -72,7 +72,7 @@ def _describe_spikes(state: llmb.SteadyState) -> str:
     if not state.spikes:
         return "no spikes"
     steps = [str(spike.step) for spike in state.spikes]
-    if state.spike_period and state.spike_period > 1:
+    if state.spike_period:
         place = f"every {llmb.counted(state.spike_period, 'step')} from step {steps[0]}"
     elif len(steps) <= NAMED_SPIKES:
         place = f"at {'step' if len(steps) == 1 else 'steps'} {', '.join(steps)}"

@@ -40,9 +40,9 @@ class VenvRuntime(DirectRuntime):
 
 def _installed_uv() -> str:
     """Return the path of uv, or "" if it was not installed with llmb. The task then searches for it."""
-    import uv  # its folder is where the program is; not needed to poll
-
     try:
+        import uv  # its folder is where the program is; not needed to poll
+
         return uv.find_uv_bin()
-    except FileNotFoundError:
+    except (ImportError, FileNotFoundError):
         return ""
