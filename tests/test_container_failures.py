@@ -135,7 +135,7 @@ GPU_ERRORS = [
     ),
     (
         "mount error: file creation failed: /m/dev/nvidia-uvm: operation not permitted",
-        "the GPU driver cannot be mounted in the container",
+        "the GPU driver cannot be added to the container",
     ),
     (
         "mount error: failed to add device rules: bpf_prog_query(BPF_CGROUP_DEVICE) failed: operation not permitted",
@@ -143,11 +143,11 @@ GPU_ERRORS = [
     ),
     (
         "mount error: mount operation failed: /m/proc: no such file or directory",
-        "the GPU driver cannot be mounted in the container",
+        "the GPU driver cannot be added to the container",
     ),
     (
         "ldcache error: process /sbin/ldconfig.real failed with error code: 1",
-        "the libraries of the GPU driver cannot be registered in the container",
+        "the GPU driver cannot be added to the container",
     ),
 ]
 
