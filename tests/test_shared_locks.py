@@ -21,18 +21,36 @@ def lock(toy: Any) -> Path:
 
 
 @pytest.mark.parametrize("name", ["", ".queue", ".turn-1"])
-@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to], ids=["symbolic", "hard"])
-def test_a_lock_that_is_a_link_is_not_followed(toy: Any, lock: Path, name: str, link: Any) -> None:
+@pytest.mark.parametrize("kind", ["symbolic link, not a regular file", "hard link of another file"])
+def test_a_lock_that_is_a_link_is_not_followed(toy: Any, lock: Path, name: str, kind: str) -> None:
     victim = toy.folder / "victim"
     victim.write_text("precious\n")
-    link(Path(f"{lock}{name}"), victim)
+    planted = Path(f"{lock}{name}")
+    (planted.symlink_to if kind.startswith("symbolic") else planted.hardlink_to)(victim)
     if name == ".turn-1":
         assert toy.run()["state"] == "completed"  # the next number is free
     else:
         run = toy.run()
         assert run["state"] == "failed"
-        assert f"the lock {lock}{name} is no regular file, but a link" in run["reason"]
+        assert f"the lock {planted} is a {kind}; run `rm {planted}`" in run["reason"]
     assert victim.read_text() == "precious\n"
+
+
+@pytest.mark.parametrize("name", ["", ".queue", ".turn-1"])
+@pytest.mark.parametrize("kind", ["fifo", "directory"])
+def test_a_lock_that_is_no_file_does_not_block_a_job(toy: Any, lock: Path, name: str, kind: str) -> None:
+    planted = Path(f"{lock}{name}")
+    if kind == "fifo":
+        os.mkfifo(planted)
+    else:
+        planted.mkdir()
+    run = toy.run()
+    if name == ".turn-1":
+        assert run["state"] == "completed"
+    else:
+        assert run["state"] == "failed"
+        remedy = "rm" if kind == "fifo" else "rmdir"
+        assert f"the lock {planted} is a {kind}, not a regular file; run `{remedy} {planted}`, or set" in run["reason"]
 
 
 @pytest.mark.parametrize("names", [["a[$(touch pwned)]"], ["", "08", "1;touch pwned", "99999999999999999999"]])

@@ -267,9 +267,17 @@ def test_a_lock_that_is_a_link_is_not_followed(sbatch: Any, exists: bool) -> Non
         victim.write_text("precious")
     (sbatch.folder / "runs").mkdir()
     (sbatch.folder / "runs/.submit").symlink_to(victim)
-    with pytest.raises(TargetError, match=r"runs/\.submit is no regular file, but a link; remove it"):
+    with pytest.raises(TargetError, match=r"runs/\.submit is a symbolic link, not a regular file; run `rm "):
         sbatch.submit()
     assert victim.read_text() == "precious" if exists else not victim.exists()
+
+
+def test_a_lock_that_is_a_pipe_does_not_block_the_submission(sbatch: Any) -> None:
+    lock = sbatch.folder / "runs/.submit"
+    lock.parent.mkdir()
+    os.mkfifo(lock)
+    with pytest.raises(TargetError, match=rf"the lock {lock} is a fifo, not a regular file; run `rm {lock}`"):
+        sbatch.submit()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can create files of another user")

@@ -1,5 +1,6 @@
 # readable_squashfs FILE: check the magic number, and that the file has the length in its header (bytes 40 to 47).
 readable_squashfs() {
+  [ -f "$1" ] || return 1 # a pipe would block
   [ "$(head -c 4 "$1" 2>/dev/null)" = hsqs ] || return 1
   [ "$(stat -c %s "$1")" -ge "$(od -An -t u8 -j 40 -N 8 "$1" | tr -d ' ')" ]
 }
@@ -14,7 +15,8 @@ lock_image() {
   if flock "$opened" 2>/dev/null; then rm -f -- "$1".*.partial; fi
   for found in "${1%/*}"/*.partial; do
     image=${found%.*.partial}
-    if [ "$image" != "$1" ] && [ -f "$image.lock" ] && [ ! -L "$image.lock" ]; then flock -n "$image.lock" rm -f -- "$found" 2>/dev/null || :; fi
+    [ "$image" != "$1" ] && [ -e "$image.lock" ] || continue
+    (open_lock "$image.lock" && flock -n "$opened" && rm -f -- "$found") 2>/dev/null || :
   done
 }
 

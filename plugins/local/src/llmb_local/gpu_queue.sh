@@ -105,7 +105,7 @@ await_turn() {
   local other before
   for ((other = turn - 1; other > 0; other--)); do
     before=$lock.turn-$other
-    [ -e "$before" ] || continue
+    [ -f "$before" ] || continue # a pipe would block
     flock -n -s "$before" true || explain_wait "$other_jobs"
     flock -s "$before" true && rm -f "$before" || exit 1
   done

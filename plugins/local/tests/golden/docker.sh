@@ -221,23 +221,30 @@ remove_container() {
   esac
   "$1" rm --force --volumes "$2" || "$1" container inspect "$2" 2>&1 | grep -qi "no such container"
 }
-# open_lock FILE: open a lock file for appending, as file descriptor $opened. Create it so that everyone who can write
-# to its directory can take the lock. Follow no symbolic link, and open no second name of another file. On failure set
-# $lock_error. The owner of a lock may be another user, so its content is not to be trusted.
+# open_lock FILE: open a lock file for reading and writing, as file descriptor $opened. Create it so that everyone who
+# can write to its directory can take the lock. Follow no symbolic link, open no second name of another file, and wait
+# for no pipe. On failure set $lock_error. The owner of a lock may be another user, so its content is not to be trusted.
 open_lock() {
-  lock_error="the lock $1 is no regular file, but a link; remove it"
-  [ ! -L "$1" ] || return 1
-  [ -e "$1" ] || (umask 0 && set -C && : >"$1") 2>/dev/null # does not follow a link that appears meanwhile
-  if [ ! -w "$1" ]; then
-    lock_error="cannot write the lock $1; make it writable"
-    return 1
-  fi
-  exec {opened}>>"$1" || return 1
+  local names='' kind='' remedy=rm
+  # opens nothing that appears meanwhile
+  [ -e "$1" ] || [ -L "$1" ] || (umask 0 && dd if=/dev/null of="$1" conv=excl) 2>/dev/null
+  read -r names kind < <(LC_ALL=C stat -c '%h %F' -- "$1" 2>/dev/null)
+  case $kind in
+    '' | regular*) kind='hard link of another file' ;;
+    directory) remedy='rmdir' ;&
+    *) kind+=', not a regular file' names=2 ;;
+  esac
+  lock_error="the lock $1 is a $kind; run \`$remedy $(printf %q "$1")\`"
+  [ "${names:-1}" = 1 ] || return 1
+  lock_error="cannot write the lock $1; make it writable"
+  [ -r "$1" ] && [ -w "$1" ] || return 1
+  exec {opened}<>"$1" || return 1 # does not wait for the other end of a pipe
   # what is open has this name, and no other
   if [ ! -L "$1" ] && [ "$1" -ef "/proc/self/fd/$opened" ] && [ -f "$1" ] && [ "$(stat -c %h -- "$1")" = 1 ]; then
     return
   fi
   exec {opened}>&-
+  lock_error="the lock $1 was replaced while llmb opened it; start again"
   return 1
 }
 
@@ -348,7 +355,7 @@ await_turn() {
   local other before
   for ((other = turn - 1; other > 0; other--)); do
     before=$lock.turn-$other
-    [ -e "$before" ] || continue
+    [ -f "$before" ] || continue # a pipe would block
     flock -n -s "$before" true || explain_wait "$other_jobs"
     flock -s "$before" true && rm -f "$before" || exit 1
   done
