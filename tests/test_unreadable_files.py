@@ -79,6 +79,32 @@ def test_an_unreadable_file_is_reported_in_one_line(folder: Path, hidden: str, a
     assert "ermission denied" in answer.stdout + answer.stderr
 
 
+@pytest.mark.parametrize("name", ["result.json", "run.toml", "events.jsonl"])
+def test_a_pipe_in_a_record_blocks_no_command(folder: Path, name: str) -> None:
+    (folder / "home/runs" / RUN / name).unlink()
+    os.mkfifo(folder / "home/runs" / RUN / name)
+    answer = llmb("runs", "--json")
+    runs = {run["run_id"]: run for run in json.loads(answer.stdout)["runs"]}
+    assert (answer.returncode, [*runs]) == (0, ["abcde-open", RUN])
+    assert f"{name} cannot be read: Not a regular file" in runs[RUN]["reason"]
+    for command in (["show", RUN], ["report", RUN, "--csv", "-"]):
+        answer = llmb(*command)
+        assert "cannot be read: Not a regular file" in answer.stdout + answer.stderr
+    for command in (["logs", RUN], ["cancel", RUN], ["attach", RUN], ["bundle", RUN, "-o", f"{folder}/bundle.tgz"]):
+        answer = llmb(*command)
+        assert "Traceback" not in answer.stderr
+        assert name == "result.json" or "cannot be read: Not a regular file" in answer.stderr
+
+
+def test_a_targets_file_that_is_a_pipe_is_reported(folder: Path) -> None:
+    targets = folder / "config/llmb/targets.toml"
+    targets.unlink()
+    os.mkfifo(targets)
+    answer = llmb("validate", str(folder / "spec.toml"), "--target", "eos")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.endswith(f"{targets}: the path is a pipe; expected a TOML file\n")
+
+
 @pytest.mark.parametrize("name", [b"\xff.toml", b"x" * 5000], ids=["not UTF-8", "too long"])
 def test_an_impossible_file_name_is_reported_in_one_line(name: bytes) -> None:
     for arguments in (["validate"], ["parse", "--framework", "maxtext"], ["show"]):

@@ -1,7 +1,9 @@
-"""Atomic writes, files that may not exist, and the text files that packages ship."""
+"""Atomic writes, files that may not exist or may be pipes, and the text files that packages ship."""
 
+import errno
 import functools
 import os
+import stat
 import threading
 from importlib.resources import files
 from pathlib import Path
@@ -25,6 +27,36 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o644, sync: bool =
     except OSError:
         partial.unlink(missing_ok=True)
         raise
+
+
+def open_regular(path: str | Path, flags: int, mode: int = 0o600) -> int:
+    """Open a file and return its descriptor. Raise OSError for a pipe or another special file, without waiting for it.
+
+    Also an opener for `open`.
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_NONBLOCK, mode)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a pipe without a reader, or a socket
+            raise _not_regular(path) from None
+        raise
+    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    if kind == stat.S_IFREG:
+        return descriptor
+    os.close(descriptor)
+    if kind == stat.S_IFDIR:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise _not_regular(path)
+
+
+def _not_regular(path: str | Path) -> OSError:
+    return OSError(errno.EINVAL, "Not a regular file", str(path))
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the content of a file. Raise OSError for a pipe or another special file, without waiting for it."""
+    with open(path, "rb", opener=open_regular) as file:
+        return file.read()
 
 
 def file_exists(path: Path) -> bool:

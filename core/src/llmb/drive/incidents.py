@@ -6,6 +6,7 @@ import attrs
 
 from llmb.analysis.goodput import divide_wall_time
 from llmb.analysis.telemetry import Telemetry, summarise_telemetry
+from llmb.files import open_regular
 from llmb.records.result import RunResult
 from llmb.records.run_logs import RunLogs
 from llmb.scripts.telemetry import TELEMETRY
@@ -62,7 +63,7 @@ def _read_telemetry(result: RunResult, run: Run[Any], logs: RunLogs) -> Telemetr
     copy = logs.sidecar_copy(TELEMETRY)
     if run.telemetry is None or copy is None or not copy.exists():
         return None
-    with open(copy, encoding="utf-8", errors="replace") as lines:
+    with open(copy, encoding="utf-8", errors="replace", opener=open_regular) as lines:
         return summarise_telemetry(lines, result.metrics, run.gpus)
 
 

@@ -86,7 +86,7 @@ class LocalHost:
         found, limit = {}, read_limit(len(offsets))
         for name, offset in offsets.items():
             try:
-                with open(name, "rb", buffering=0) as file:
+                with open(name, "rb", buffering=0, opener=_open_without_wait) as file:
                     if os.fstat(file.fileno()).st_size > offset:
                         file.seek(offset)
                         found[name] = file.read(limit)
@@ -95,6 +95,11 @@ class LocalHost:
             except OSError as error:
                 raise TargetError(f"cannot read {name}: {error.strerror}") from error
         return found
+
+
+def _open_without_wait(path: str, flags: int) -> int:
+    """Open a file and return its descriptor. A pipe, whose size is 0, does not wait for a writer. Raise OSError."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _environment() -> dict[str, str]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 BLOCK = 1 << 20  # smaller blocks cost more calls; larger ones are no faster and take memory
 
 
-def blocks_of(path: Path, offset: int = 0) -> Iterator[bytes]:
-    """Yield the content of a file from an offset, or nothing if it does not exist. Raise OSError on other errors."""
+def blocks_of(path: Path, offset: int = 0, *, opener: Callable[[str, int], int] | None = None) -> Iterator[bytes]:
+    """Yield the content of a file from an offset, or nothing if it does not exist. Raise OSError on other errors.
+
+    Without an opener, the file may be a pipe.
+    """
     try:
-        file = path.open("rb", buffering=0)
+        file = open(path, "rb", buffering=0, opener=opener)  # noqa: SIM115  # closed below
     except FileNotFoundError:
         return
     with file:

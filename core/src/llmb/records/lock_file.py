@@ -4,10 +4,12 @@ import fcntl
 import os
 from pathlib import Path
 
+from llmb.files import open_regular
+
 
 def lock_file(file: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
     """Open and lock a file. Return its descriptor, or None if another process holds the lock. Raise OSError."""
-    descriptor = os.open(file, flags, 0o600)
+    descriptor = open_regular(file, flags)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BaseException as error:  # Ctrl-C too
@@ -21,7 +23,7 @@ def lock_file(file: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
 def is_locked(file: Path) -> bool:
     """Check whether another process holds the lock of a file. Raise OSError if the file system cannot lock."""
     try:
-        descriptor = os.open(file, os.O_RDONLY)
+        descriptor = open_regular(file, os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:

@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from llmb.files import file_exists, write_atomically
+from llmb.files import file_exists, open_regular, read_regular, write_atomically
 from llmb.logs.steps_csv import steps_csv
 from llmb.paths import home_folder
 from llmb.records.lock_file import lock_file
@@ -85,7 +85,7 @@ class RunRecord:
 
         with _report_write_errors(self.directory):
             try:
-                spec = parse_toml((self.directory / "run.toml").read_bytes().decode())
+                spec = parse_toml(read_regular(self.directory / "run.toml").decode())
             except (UnicodeDecodeError, SpecError):
                 return
             spec["provenance"] = {**spec.get("provenance", {}), **more}
@@ -96,7 +96,7 @@ class RunRecord:
         """Append events and sync them. What they announce is done only after this returns. Raise RecordError."""
         lines = "".join(f"{encode_event(event)}\n" for event in events).encode()
         with _report_write_errors(self.directory):
-            descriptor = os.open(self.directory / "events.jsonl", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            descriptor = open_regular(self.directory / "events.jsonl", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
             try:
                 size = os.fstat(descriptor).st_size
                 if size and os.pread(descriptor, 1, size - 1) != b"\n":
@@ -182,7 +182,7 @@ class RunRecord:
         """Append new bytes to the copy of a log. Raise RecordError; bytes that did not fit are read again later."""
         with _report_write_errors(self.directory):
             self.logs.mkdir(exist_ok=True)
-            descriptor = os.open(self.logs / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            descriptor = open_regular(self.logs / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
                 while data:
                     data = data[os.write(descriptor, data) :]
@@ -193,7 +193,7 @@ class RunRecord:
         """Sync the copies of all logs to disk. Raise RecordError."""
         with _report_write_errors(self.directory), suppress(FileNotFoundError):
             for copy in self.logs.iterdir():
-                with open(copy, "rb") as file:
+                with open(copy, "rb", opener=open_regular) as file:
                     os.fsync(file.fileno())
 
     def log_size(self, name: str) -> int:
@@ -265,7 +265,7 @@ def _write_synced(file: Path, data: bytes) -> None:
 def read_file(file: Path) -> bytes | None:
     """Return the content of a file, or None if it does not exist. Raise RecordError."""
     with _report_read_errors(file):
-        return file.read_bytes()
+        return read_regular(file)
     return None
 
 

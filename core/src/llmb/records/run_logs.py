@@ -11,7 +11,7 @@ import attrs
 from llmb.analysis.mean_step_time import estimate_time_left_s, find_limit_step
 from llmb.analysis.metrics import measure_run
 from llmb.analysis.valid_range import STEP_TIME_S, possible
-from llmb.files import file_exists
+from llmb.files import file_exists, open_regular
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.logs.files import blocks_of
 from llmb.logs.rank_steps import RankSteps
@@ -86,7 +86,8 @@ class RunLogs:
         before = dict(self._parsed)
         try:
             for log in self.files if file_exists(self._record.logs) else ():  # a new run has none
-                for block in blocks_of(self._record.logs / log.copy, self._parsed.get(log.copy, 0)):
+                copy, parsed = self._record.logs / log.copy, self._parsed.get(log.copy, 0)
+                for block in blocks_of(copy, parsed, opener=open_regular):
                     self._parse(log, block)
         except OSError as error:
             reason = f"{error.strerror}; fix this, then resume with `llmb attach {self._record.run_id}`"

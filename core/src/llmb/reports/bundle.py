@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from llmb.files import read_regular
 from llmb.judging.sets import find_repeats
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
@@ -83,7 +84,7 @@ def _read_files(directory: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted(directory.rglob("*")):
         if path.is_file() and path.name not in NOT_BUNDLED and not path.name.startswith("."):
             try:
-                data = mask.mask(path.read_bytes(), is_last=True)
+                data = mask.mask(read_regular(path), is_last=True)
             except OSError as error:
                 raise RecordError(f"{path} cannot be read: {error.strerror}") from error
             yield path.relative_to(directory).as_posix(), data

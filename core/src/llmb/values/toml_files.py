@@ -18,6 +18,8 @@ def read_optional_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file that need not exist. Return no tables without it. Raise SpecError if the file is unusable."""
     try:
         path.lstat()  # a link to a missing file is an error
+        if path.is_fifo():
+            raise SpecError(Fault(message="the path is a pipe", file=str(path), expected="a TOML file"))
     except FileNotFoundError:
         return {}
     except OSError as cause:
