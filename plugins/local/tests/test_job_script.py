@@ -14,7 +14,7 @@ from parts.jobs import job
 
 from llmb import Dataset, Environment, FrozenMap, Image, Job, Phase, SpecError, Target, Task, Venv
 from llmb_local.job_script import lock_word
-from llmb_local.options import LocalOptions
+from llmb_local.options import ContainerOptions, LocalOptions
 from llmb_local.plugin import Local
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -69,6 +69,21 @@ def test_a_job_of_several_nodes_is_rejected(changes: dict[str, Any], message: st
 def test_a_lock_that_may_name_different_files_is_rejected(lock: str) -> None:
     with pytest.raises(SpecError, match=r"target.lock: invalid lock file .*; expected the absolute path of a file"):
         Local().build_job(job(), target(lock=lock))
+
+
+@pytest.mark.parametrize("lock", ["/tmp/a\nb", "/tmp/lock\n", "/tmp/\x1b[31m"])
+def test_a_lock_with_a_control_character_is_rejected(lock: str) -> None:
+    with pytest.raises(SpecError, match=r"target.lock: invalid lock file .*; expected the absolute path of a file"):
+        Local().build_job(job(), target(lock=lock))
+
+
+@pytest.mark.parametrize(
+    "container",
+    [{"options": ("--rm", "a\nb")}, {"network": "a\nb"}, {"ipc": "a\nb"}, {"capabilities": ("a\nb",)}],
+)
+def test_a_word_for_a_container_with_a_control_character_is_rejected(container: dict[str, Any]) -> None:
+    with pytest.raises(SpecError, match=r'invalid value "a\\nb"; expected text of one line'):
+        ContainerOptions(**container)
 
 
 @pytest.mark.parametrize(

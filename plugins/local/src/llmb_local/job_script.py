@@ -65,9 +65,10 @@ def _template() -> jinja2.Template:
 def lock_word(lock: str) -> str:
     """Return the path of the lock as a bash word that expands $HOME and $HOSTNAME and quotes the rest.
 
-    Raise SpecError if the path is relative, because it must name the same file for all jobs.
+    Raise SpecError if the path is relative, because it must name the same file for all jobs, or if it contains control
+    characters.
     """
-    if not re.match(r"(\$HOME)?/.*[^/]$", lock, re.DOTALL):
+    if not lock.isprintable() or not re.fullmatch(r"(\$HOME)?/.*[^/]", lock):
         message = f"invalid lock file {format_value(lock)}"
         raise SpecError(Fault(message=message, key="target.lock", expected="the absolute path of a file"))
     parts = re.split(r"(\$HOME\b|\$HOSTNAME\b)", lock)

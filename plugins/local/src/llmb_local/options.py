@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
-from llmb import FrozenMap, PositiveFloat, PositiveInt
+from llmb import Fault, FrozenMap, PositiveFloat, PositiveInt, SpecError, format_value
 
 RuntimeName = Literal["docker", "podman", "enroot", "venv", "none"]
 
@@ -17,13 +17,22 @@ TRAINING_LIMITS = FrozenMap({"memlock": -1, "stack": 64 << 20})
 """The limits that NVIDIA's framework images request: lockable memory and bytes of stack. -1 means no limit."""
 
 
+def _one_line(_instance: Any, _attribute: attrs.Attribute[Any], value: str | tuple[str, ...]) -> None:
+    """Reject control characters, such as line ends, in a word or in any of several words."""
+    words = (value,) if isinstance(value, str) else value
+    wrong = [each for each in words if not each.isprintable()]
+    if wrong:
+        expected = "text of one line, without control characters"
+        raise SpecError(*(Fault(message=f"invalid value {format_value(each)}", expected=expected) for each in wrong))
+
+
 @attrs.frozen(kw_only=True)
 class ContainerOptions:
     """Keys of [target.container]. The defaults suit training on several GPUs. Enroot supports ``options`` only."""
 
-    network: str = "host"
+    network: str = attrs.field(default="host", validator=_one_line)
     """Network of the container, as the engine's option of that name takes it. Example: ``"none"``"""
-    ipc: str = "host"
+    ipc: str = attrs.field(default="host", validator=_one_line)
     """IPC namespace of the container, as the engine's option takes it. Example: ``"private"``"""
     shm_gb: PositiveFloat | None = None
     """Shared memory in GB, if `ipc` is not `"host"`. Default: the engine's. Example: ``64.0``"""
@@ -31,9 +40,10 @@ class ContainerOptions:
     """Limit of the memory in GB. Default: no limit. Example: ``200.0``"""
     ulimits: Mapping[str, int] = TRAINING_LIMITS
     """Limits of the processes in the container; -1 is unlimited. Example: ``{ memlock = -1 }``"""
-    capabilities: tuple[str, ...] = ("SYS_NICE",)  # to bind a process to the memory of its GPU's NUMA node
+    # to bind a process to the memory of its GPU's NUMA node
+    capabilities: tuple[str, ...] = attrs.field(default=("SYS_NICE",), validator=_one_line)
     """Capabilities of the processes in the container. Example: ``["SYS_NICE"]``"""
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = attrs.field(default=(), validator=_one_line)
     """Further words for `docker run`, `podman run` or `enroot start`. Default: none. Example:
     ``["--device=/dev/infiniband"]``
     """
