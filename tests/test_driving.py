@@ -120,6 +120,25 @@ def test_a_directory_that_disappears_is_the_reason_and_not_the_framework(toy: An
     assert "target.workdir" in run.failure.remedy
 
 
+def test_files_that_are_deleted_during_a_run_are_the_reason(toy: Any) -> None:
+    """The directory itself stays, as after `find -type f -delete`."""
+    framework = {"gate": str(toy.gate), "gate_step": 2, "end": "echo Traceback: ValueError; exit 1"}
+    with llmb.start(llmb.load(toy.spec(framework=framework))) as session:
+        [run_id] = session.run_ids
+        for event in session:
+            if isinstance(event, llmb.Progress) and event.step == 2 and not toy.gate.exists():
+                for file in [each for each in toy.work(run_id).rglob("*") if each.is_file()]:
+                    file.unlink()
+                toy.gate.touch()
+        [run] = session.results
+    assert toy.work(run_id).is_dir()
+    assert run.state == "failed"
+    assert run.reason.startswith(f"files of its directory {toy.work(run_id)} were deleted during the run, such as ")
+    assert run.failure
+    assert run.failure.cause == run.reason
+    assert "target.workdir" in run.failure.remedy
+
+
 def test_a_locale_that_this_machine_lacks_is_not_the_reason(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bash warns of such a locale on standard error."""
     monkeypatch.setenv("LC_ALL", "xx_YY.UTF-8")

@@ -77,6 +77,21 @@ def test_a_directory_that_disappears_is_the_reason(toy_slurm: Any) -> None:
     assert run["failure"]["cause"] == run["reason"]
 
 
+def test_files_that_are_deleted_during_a_run_are_the_reason(toy_slurm: Any) -> None:
+    """The directory itself stays, as after `find -type f -delete`."""
+
+    def remove() -> None:
+        for file in [each for each in toy_slurm.workdir.rglob("*") if each.is_file()]:
+            file.unlink()
+        toy_slurm.gate.touch()
+
+    run = toy_slurm.follow(at_gate(toy_slurm, remove), framework=gated(toy_slurm))
+    assert run["state"] == "failed"
+    directory = toy_slurm.work(run["run_id"])
+    assert run["reason"].startswith(f"files of its directory {directory} were deleted during the run, such as ")
+    assert run["failure"]["cause"] == run["reason"]
+
+
 @pytest.mark.slow
 def test_a_time_limit_before_the_last_step(toy_slurm: Any) -> None:
     end_now = its_time_is_over(toy_slurm)

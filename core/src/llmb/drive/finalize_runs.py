@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 
 import attrs
 
 from llmb.drive.driven_run import DrivenRun, isolate
 from llmb.drive.incidents import JobPast
-from llmb.drive.job_directories import DOUBTFUL, explain_with_directories
+from llmb.drive.job_directories import DOUBTFUL, DoubtfulJob, explain_with_directories
 from llmb.drive.secrets import SecretFiles
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.write_result import write_result
@@ -17,7 +18,7 @@ from llmb.records.provenance import parse_provenance
 from llmb.state_machine.events import Ended
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.states import State, UnitStates
-from llmb.values.errors import PluginError
+from llmb.values.errors import PluginError, RecordError
 from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobStatus
 
@@ -100,7 +101,7 @@ class RunFinalizer:
         """Return the status of each job that is over. If its directory explains its end, that is the cause."""
         statuses = {unit.id: state.job_status for unit, state in units if state.job_status}
         submitted = {
-            unit.id: (self._runs[unit.id].plan.script.directory, statuses[unit.id])
+            unit.id: self._doubtful_job(unit.id, statuses[unit.id])
             for unit, state in units
             if state.submitted and self._is_doubtful(unit.id, statuses[unit.id])
         }
@@ -110,6 +111,15 @@ class RunFinalizer:
         """Check whether a job may have ended because it lost its directory. Some jobs then exit with 0."""
         run = self._runs[run_id]
         return status.cause in DOUBTFUL or (status.cause == "completed" and run.logs.series.count < run.plan.run.steps)
+
+    def _doubtful_job(self, run_id: str, status: JobStatus) -> DoubtfulJob:
+        """Return a job with the files that llmb wrote to its directory or read from it."""
+        run = self._runs[run_id]
+        script, files = run.plan.script, [*run.plan.script.files]
+        with suppress(RecordError):  # an unreadable copy of a log is reported when the run is finalized
+            files += [path for path, size in run.logs.offsets().items() if size]
+        in_directory = [path for path in files if path.startswith(f"{script.directory}/")]
+        return DoubtfulJob(script.directory, in_directory, status)
 
     def _finalize_run(self, run_id: str, past: JobPast, provenance: bytes | None) -> Ended:
         run = self._runs[run_id]

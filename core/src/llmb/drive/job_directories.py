@@ -1,7 +1,7 @@
-"""Work directories that disappeared, or in which nothing can be written: causes for which no framework is to blame."""
+"""Work directories that disappeared, that lost files, or that cannot be written: no framework is to blame for these."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -16,30 +16,49 @@ DOUBTFUL: frozenset[Cause] = frozenset({"failed", "lost", "launch failure"})
 
 UNWRITABLE = 3  # exit code: nothing can be written in the work directory, and standard error ends with the reason
 
+MOST_FILES = 16
+"""Files of a job that are checked."""
+
 _REPORT = """
-report_directory() { # id, directory: print the id if the directory is missing
-  [ -d "$2" ] || printf '%s\\n' "$1"
+report_directory() { # id, directory, file...: print id and path, separated by a tab, of what is missing first
+  local path
+  for path in "${@:2}"; do
+    [ -e "$path" ] || { printf '%s\\t%s\\n' "$1" "$path" && return; }
+  done
 }
 """
 
 
-def explain_with_directories(jobs: Mapping[str, tuple[str, JobStatus]], group: TargetGroup) -> dict[str, JobStatus]:
+@attrs.frozen
+class DoubtfulJob:
+    """A job that may have ended because of its directory. ``files`` are paths in the directory that existed."""
+
+    directory: str
+    files: Sequence[str]
+    status: JobStatus
+
+
+def explain_with_directories(jobs: Mapping[str, DoubtfulJob], group: TargetGroup) -> dict[str, JobStatus]:
     """Return the status of each job, with the state of its directory as the cause if that explains the end.
 
-    ``jobs`` maps the id of each run to its directory and its status. Raise TargetError.
+    ``jobs`` are the jobs by the ids of their runs. Raise TargetError.
     """
-    statuses = {run_id: status for run_id, (_, status) in jobs.items()}
+    statuses = {run_id: job.status for run_id, job in jobs.items()}
     if not jobs:
         return statuses
-    calls = [shlex.join(["report_directory", run_id, folder]) for run_id, (folder, _) in jobs.items()]
+    calls = [
+        shlex.join(["report_directory", run_id, job.directory, *job.files[:MOST_FILES]]) for run_id, job in jobs.items()
+    ]
     writing = f'folder={shlex.quote(group.workdir)}\n[ ! -d "$folder" ] || ({TRY_TO_WRITE}) || exit {UNWRITABLE}'
     result = group.host.run("\n".join([_REPORT, *calls, writing]))
     if result.exit_code not in (0, UNWRITABLE):
         raise TargetError(f"cannot check the directories of jobs: {result.stderr.strip()}")
-    missing = set(result.stdout.splitlines())
-    for run_id, (folder, _) in jobs.items():
-        if run_id in missing:
-            reason = f"its directory {folder} disappeared"
+    missing = dict(line.split("\t", 1) for line in result.stdout.splitlines())
+    for run_id, job in jobs.items():
+        if path := missing.get(run_id):
+            name = path.removeprefix(f"{job.directory}/")
+            deleted = f"files of its directory {job.directory} were deleted during the run, such as {name}"
+            reason = f"its directory {path} disappeared" if path == job.directory else deleted
             statuses[run_id] = attrs.evolve(statuses[run_id], cause="directory lost", reason=reason, remedy="")
         elif result.exit_code and (lines := result.stderr.strip().splitlines()):
             problem = f"nothing can be written in {group.workdir}: {lines[-1]}"
