@@ -106,14 +106,27 @@ def test_a_directory_that_others_can_change_is_rejected_with_a_remedy(
 
 
 @as_root
-def test_the_remedy_is_a_command_that_corrects_the_directory(workdir: Path) -> None:
+@pytest.mark.parametrize(
+    ("owner", "shared", "mode"),
+    [
+        (OWNER, False, 0o775),
+        ((NOBODY, TEAM), False, 0o755),
+        ((NOBODY, TEAM), True, 0o775),
+        ((NOBODY, OTHER), False, 0o755),
+        ((NOBODY, OTHER), True, 0o755),
+    ],
+)
+def test_the_remedy_is_one_command_that_corrects_the_directory(
+    owner: tuple[int, int], shared: bool, mode: int, workdir: Path
+) -> None:
     folder = workdir / "it's $(touch x)"
     folder.mkdir()
-    os.chown(folder, *OWNER)
+    os.chown(folder, *owner)
     folder.chmod(0o777)
-    reason = check(folder, shared=False)
+    reason = check(folder, shared=shared)
     subprocess.run(["bash", "-c", reason.split("`")[1]], check=True)
-    assert check(folder, shared=False) == ""
+    assert check(folder, shared=shared) == ""
+    assert folder.stat().st_mode & 0o777 == mode
     assert not Path("x").exists()
 
 

@@ -1,22 +1,26 @@
 # Functions that check a work directory. Set above: workdir, shared ("yes" or empty).
 
+# trusts_group GROUP: check that a group may write: the user's own group, or with $shared any group of the user.
+trusts_group() {
+  [ "$1" = "$(id -g)" ] || { [ -n "$shared" ] && [[ " $(id -G) " = *" $1 "* ]]; }
+}
+
 # check_access DIRECTORY: check that only the user, or with $shared a group of the user, can change a directory that
 # exists. Fail with the reason and the remedy.
 check_access() {
-  local owner group mode quoted
+  local owner group mode quoted others=o-w
   [ -e "$1" ] || return 0
   read -r owner group mode < <(stat -L -c '%u %g %a' -- "$1") || return 1
   quoted=$(printf %q "$1")
   if [ "$owner" != "$EUID" ] && [ -z "$shared" ]; then
     echo "$1 belongs to $(stat -L -c %U -- "$1"); set \`workdir = \"/path/to/folder\"\` in [target] to a folder of your own, or \`shared = true\` if you trust its users" >&2
   elif ((8#$mode & 2)); then
-    echo "all users can write to $1; run \`chmod o-w $quoted\`, or set \`workdir = \"/path/to/folder\"\` in [target]" >&2
-  elif ! ((8#$mode & 16)) || [ "$group" = "$(id -g)" ]; then
+    if ((8#$mode & 16)) && ! trusts_group "$group"; then others=go-w; fi
+    echo "all users can write to $1; run \`chmod $others $quoted\`, or set \`workdir = \"/path/to/folder\"\` in [target]" >&2
+  elif ! ((8#$mode & 16)) || trusts_group "$group"; then
     return 0
   elif [ -z "$shared" ]; then
     echo "the group $(stat -L -c %G -- "$1") can write to $1; run \`chmod g-w $quoted\`, or set \`shared = true\` in [target] if you trust this group" >&2
-  elif [[ " $(id -G) " = *" $group "* ]]; then
-    return 0
   else
     echo "the group $(stat -L -c %G -- "$1"), to which you do not belong, can write to $1; run \`chmod g-w $quoted\`, or set \`workdir = \"/path/to/folder\"\` in [target]" >&2
   fi
