@@ -17,7 +17,7 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o644, sync: bool =
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.partial")
     try:
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
+        descriptor = open_regular(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
         with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
