@@ -473,14 +473,14 @@ def test_a_missing_log_is_one_line_and_exit_2(parse: Llmb, tmp_path: Path, log: 
 def test_a_log_without_read_permission_is_one_line_and_exit_2(
     parse: Llmb, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really_open = Path.open
+    really_open = open
 
-    def refuse(path: Path, *arguments: Any, **more: Any) -> Any:
+    def refuse(path: Any, *arguments: Any, **more: Any) -> Any:
         if path == log:
             raise PermissionError(13, "Permission denied", str(path))
         return really_open(path, *arguments, **more)
 
-    monkeypatch.setattr(Path, "open", refuse)  # file modes do not stop root
+    monkeypatch.setattr("builtins.open", refuse)  # file modes do not stop root
 
     assert parse(log) == Answer(2, "", f"llmb: {log}: cannot be read: Permission denied\n")
 
