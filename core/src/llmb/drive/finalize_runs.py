@@ -14,6 +14,7 @@ from llmb.drive.secrets import SecretFiles
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.write_result import write_result
 from llmb.plugins.registry import PluginRegistry
+from llmb.records.last_progress import remove_progress
 from llmb.records.provenance import parse_provenance
 from llmb.state_machine.events import Ended
 from llmb.state_machine.observations import UnitObservation
@@ -126,7 +127,9 @@ class RunFinalizer:
         if provenance:
             run.record.add_provenance(parse_provenance(provenance, run.plan.secrets))
         run.record.sync_logs()
-        return write_result(run.plan, run.record, run.logs, past, self._registry)
+        ending = write_result(run.plan, run.record, run.logs, past, self._registry)
+        remove_progress(run.record)
+        return ending
 
 
 def _is_awaited(state: State, history: JobHistory | None) -> bool:

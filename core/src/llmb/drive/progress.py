@@ -7,7 +7,7 @@ from attrs import evolve
 
 from llmb.drive.driven_run import DrivenRun
 from llmb.drive.long_pause import PAUSE_S, is_long_pause
-from llmb.records.last_progress import read_progress, remove_progress, write_progress
+from llmb.records.last_progress import read_progress, write_progress
 from llmb.state_machine.events import Ended, Event, Note, Progress
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.states import State, Unit, UnitStates
@@ -143,8 +143,6 @@ class ProgressFiles:
             self._unwritten[event.run_id] = event, attempt
         elif isinstance(event, Progress | Ended):
             self._unwritten.pop(event.run_id, None)
-        if isinstance(event, Ended):
-            remove_progress(self._runs[event.run_id].record)
 
     def _read_seen(self, run_id: str, attempt: int) -> tuple[Place | None, float]:
         """Return how far the run was when another process followed it, and since when. Return None if it is unknown."""

@@ -38,7 +38,8 @@ UNEXPLAINED: frozenset[Cause] = frozenset({"failed", "completed"})
 def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ended:
     """Write the steps and the result of a run whose logs are complete. Return its last event.
 
-    Repeating the call after a kill writes the same files.
+    Repeating the call after a kill writes the same files. Only the pause of a run that hung is unknown after a kill
+    between the removal of its progress and the record of its end.
     """
     run = plan.run
     logs.close()

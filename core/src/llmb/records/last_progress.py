@@ -42,10 +42,7 @@ def write_progress(record: RunRecord, progress: Progress, attempt: int) -> None:
 
 
 def remove_progress(record: RunRecord) -> None:
-    """Remove the last progress of a run whose end is recorded. Its result may depend on this file until then.
-
-    After a kill between these two, the file stays. No reader uses it.
-    """
+    """Remove the last progress of a run that has a result."""
     with suppress(OSError):
         (record.directory / FILE).unlink()
 
