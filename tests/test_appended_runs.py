@@ -93,6 +93,7 @@ def test_a_log_without_steps_has_no_run(llmb: Llmb, tmp_path: Path) -> None:
     assert llmb("parse", path, "--framework", "maxtext", "--json").json["runs_in_log"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "framework", "runs"),
     [("megatron/15", "megatron_bridge", 3), ("megatron/17", "megatron_bridge", 6), ("maxtext/07", "maxtext", 1)],

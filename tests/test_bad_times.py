@@ -152,6 +152,7 @@ def test_a_home_without_write_permission_is_an_error_of_one_line(toy: Any, ordin
     assert toy.journal() == []
 
 
+@pytest.mark.slow
 def test_a_home_that_is_a_file_is_the_error_instead_of_the_work_directory_in_it(toy: Any) -> None:
     toy.home.touch()
     done = toy.llmb("run", "--quiet", toy.spec())

@@ -320,6 +320,7 @@ def test_a_command_has_the_exit_code_of_the_page(toy: ToyRuns, row: tuple[str, s
     assert set(CASES[row](toy)) == {code}
 
 
+@pytest.mark.slow
 def test_the_order_of_several_codes(toy: ToyRuns) -> None:
     rejects_fp8 = toy.spec(
         workload={"dtype": ["bf16", "fp8"]}, framework={"end": "exit 3", "end_step": 2}, target={"scheduler": "choosy"}

@@ -74,6 +74,7 @@ def damage(folder: Path, how: str) -> None:
         folder.mkdir()
 
 
+@pytest.mark.slow
 def test_a_damaged_repository_is_fetched_again(toy: Any, upstream: Upstream) -> None:
     commit = upstream.commits[2]
     assert toy.run(framework=asking(upstream, commit))["state"] == "completed"

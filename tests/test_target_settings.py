@@ -72,6 +72,7 @@ def test_preparation_succeeds_behind_a_proxy_with_an_authority_of_the_site(toy: 
     assert {*site.tunnels} == {"packages.invalid:443"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "secrets", "cause", "remedy"),
     [
@@ -95,6 +96,7 @@ def test_preparation_that_cannot_reach_its_packages_names_the_setting(
     assert remedy in run["failure"]["remedy"]
 
 
+@pytest.mark.slow
 def test_preparation_without_a_suitable_python_names_the_setting(toy: Any, site: PrivateSite) -> None:
     run = prepared(toy, site, {}, python=">=3.28")
     assert "no suitable Python: no Python >=3.28 on " in run["reason"]

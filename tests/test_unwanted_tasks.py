@@ -45,6 +45,7 @@ def ended(toy: Any) -> list[str]:
     return [file.read_text().split("\t")[1] for file in files]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", ["host", "scheduler"])
 def test_its_job_ends_with_the_last_run_that_waits_for_it(toy: Any, on: str) -> None:
     run_id, other = leave_waiting(toy, "first", on), leave_waiting(toy, "second", on)
@@ -56,6 +57,7 @@ def test_its_job_ends_with_the_last_run_that_waits_for_it(toy: Any, on: str) -> 
     assert toy.wait(lambda: ended(toy)) == ["cancelled"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", ["host", "scheduler"])
 def test_it_continues_for_a_run_of_another_home_that_waits_for_it(
     toy: Any, on: str, monkeypatch: pytest.MonkeyPatch

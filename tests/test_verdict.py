@@ -45,6 +45,7 @@ def test_a_run_that_differs_from_the_published_one_is_undecided_with_a_reason(to
     assert "model.layers" in run["reason"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tables", "note"),
     [

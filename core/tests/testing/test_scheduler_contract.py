@@ -185,6 +185,7 @@ def test_an_error_in_a_script_fails_its_test_and_no_other(
     assert planted.message in found[planted.test]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", RUNS, ids=lambda each: f"{each.test}-{each.title.replace(' ', '-')}")
 def test_an_error_in_a_job_fails_its_test(
     active_site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: Planted

@@ -1,13 +1,15 @@
 """The result of a run whose job is over: its true state, metrics, verdict and cause of failure."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 
 from llmb.analysis.mean_step_time import is_measured
-from llmb.analysis.metrics import doubt_step_time, high_mfu_note
+from llmb.analysis.metrics import Metrics, doubt_step_time, high_mfu_note
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_missing_times
+from llmb.analysis.verdict import Judgement
 from llmb.drive.attempt_history import list_attempts
 from llmb.drive.fill_remedy import fill_remedy
 from llmb.drive.incidents import JobPast, add_incidents
@@ -29,6 +31,7 @@ from llmb.values.causes import Cause
 from llmb.values.failure import UNKNOWN, Failure
 from llmb.values.job_history import Attempt
 from llmb.values.model import proxy_note
+from llmb.values.run import Run
 from llmb.values.steps import Step
 
 UNEXPLAINED: frozenset[Cause] = frozenset({"failed", "completed"})
@@ -53,12 +56,10 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
     other_gpus = find_other_gpus(record, run)
     measured = measure_and_judge(run, logs.series, peak, completed=completed, other_gpus=other_gpus)
     metrics, judgement = measured.metrics, measured.judgement
-    proxy = proxy_note(run.architecture, run.published_architecture)
     failure = None if completed else _find_failure(plan, logs, ending, past, registry)
-    doubts = (other_gpus, doubt_step_time(metrics))
-    high_mfu = "" if any(doubts) and judgement.reason in doubts else high_mfu_note(run, metrics)
-    wrong_type = f"warning: {other_gpus}" if other_gpus and judgement.reason != other_gpus else ""
-    own_notes = (proxy, ending.reason if completed else "", wrong_type, high_mfu)
+    proxy = proxy_note(run.architecture, run.published_architecture)
+    warnings = _find_warnings(run, metrics, judgement, other_gpus)
+    notes = (proxy, ending.reason if completed else "", *warnings)
     result = attrs.evolve(
         read_result(record),
         state=ending.state,
@@ -66,7 +67,7 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         verdict=judgement.verdict,
         reason=judgement.reason if completed else ending.reason,
         failure=fill_remedy(failure, plan, record, logs.series.count) if failure else None,
-        notes=tuple(filter(None, own_notes)),
+        notes=tuple(filter(None, notes)),
         refused=ending.cause == "refused",
         steps_done=logs.series.count,
         window_complete=measured.summary.complete,
@@ -86,6 +87,14 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         cause="" if completed else ending.cause,
         remedy=result.failure.remedy if result.failure else "",
     )
+
+
+def _find_warnings(run: Run[Any], metrics: Metrics | None, judgement: Judgement, other_gpus: str) -> tuple[str, str]:
+    """Return the warnings of other GPUs and of an impossible MFU, each "" if it is wrong or the verdict states it."""
+    doubts = (other_gpus, doubt_step_time(metrics))
+    is_stated = any(doubts) and judgement.reason in doubts
+    wrong_type = f"warning: {other_gpus}" if other_gpus and judgement.reason != other_gpus else ""
+    return wrong_type, "" if is_stated else high_mfu_note(run, metrics)
 
 
 def _add_rank_times(result: RunResult, plan: RunPlan, logs: RunLogs, registry: PluginRegistry) -> RunResult:
