@@ -220,17 +220,18 @@ remove_container() {
 # can write to its directory can take the lock. Follow no symbolic link, open no second name of another file, and wait
 # for no pipe. On failure set $lock_error. The owner of a lock may be another user, so its content is not to be trusted.
 open_lock() {
-  local names='' kind='' remedy=rm
+  local names='' kind='' quoted
+  quoted=$(printf %q "$1")
   # opens nothing that appears meanwhile
   [ -e "$1" ] || [ -L "$1" ] || (umask 0 && dd if=/dev/null of="$1" conv=excl) 2>/dev/null
   read -r names kind < <(LC_ALL=C stat -c '%h %F' -- "$1" 2>/dev/null)
-  case $kind in
-    '' | regular*) kind='hard link of another file' ;;
-    directory) remedy='rmdir' ;&
-    *) kind+=', not a regular file' names=2 ;;
+  case "$names $kind" in
+    ' ' | '1 regular '*) lock_error='' ;; # it does not exist, or is as it should be
+    *' regular '*) lock_error="the lock $1 is a hard link of another file; run \`rm $quoted\`" ;;
+    *' directory') lock_error="the lock $1 is a directory, not a regular file; run \`rmdir $quoted\`" ;;
+    *) lock_error="the lock $1 is a $kind, not a regular file; run \`rm $quoted\`" ;;
   esac
-  lock_error="the lock $1 is a $kind; run \`$remedy $(printf %q "$1")\`"
-  [ "${names:-1}" = 1 ] || return 1
+  [ -z "$lock_error" ] || return 1
   lock_error="cannot write the lock $1; make it writable"
   [ -r "$1" ] && [ -w "$1" ] || return 1
   exec {opened}<>"$1" || return 1 # does not wait for the other end of a pipe
