@@ -38,8 +38,8 @@ def measure_and_judge(
 ) -> MeasuredRun:
     """Return metrics and verdict of a run.
 
-    ``peak_flops`` is the peak of one GPU in FLOP/s. ``other_gpus`` describes GPUs of the job that are
-    not those of the run.
+    ``peak_flops`` is the peak of one GPU in FLOP/s. ``other_gpus`` describes GPUs of the job that are not of the run's
+    type.
     """
     steps = series.steps
     summary = summarise(steps, run.window)
