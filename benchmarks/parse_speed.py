@@ -62,7 +62,7 @@ from made_logs import (
     step_line,
 )
 
-from llmb.analysis.mean_step_time import summarise
+from llmb.analysis.measuring_window import summarise
 from llmb.logs.files import blocks_of
 from llmb.logs.signature_files import known_signatures
 from llmb.logs.step_series import StepSeries

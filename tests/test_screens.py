@@ -18,7 +18,7 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.analysis.mean_step_time import MeasuredWindow
+from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.metrics import measure_run
 from llmb.analysis.steady_state import SteadyState
 from llmb.cli.app import COMMANDS as COMMAND_FUNCTIONS

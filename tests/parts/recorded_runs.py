@@ -9,7 +9,7 @@ import attrs
 import tomli_w
 
 import llmb
-from llmb.analysis.mean_step_time import summarise
+from llmb.analysis.measuring_window import summarise
 from llmb.analysis.metrics import measure_run
 from llmb.analysis.steady_state import find_steady_state
 from llmb.analysis.verdict import Candidate, Repeat, judge_set
@@ -18,7 +18,7 @@ from llmb.records.result import read_result
 from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids
 from llmb.state_machine.events import Ended
-from llmb.values.job_status import RunState
+from llmb.values.run_states import RunState
 
 POINT = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
 PUBLISHED_S = 6.999

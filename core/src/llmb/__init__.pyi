@@ -4,8 +4,8 @@ __all__: list[str]
 
 from .analysis.change import Call as Call
 from .analysis.goodput import WallTime as WallTime
-from .analysis.mean_step_time import MeasuredWindow as MeasuredWindow
-from .analysis.mean_step_time import Summary as Summary
+from .analysis.measuring_window import MeasuredWindow as MeasuredWindow
+from .analysis.measuring_window import Summary as Summary
 from .analysis.metrics import Comparison as Comparison
 from .analysis.metrics import Metrics as Metrics
 from .analysis.slow_ranks import RankComparison as RankComparison
@@ -149,7 +149,6 @@ from .values.environment import Repository as Repository
 from .values.environment import Venv as Venv
 from .values.error_text import counted as counted
 from .values.error_text import format_value as format_value
-from .values.error_text import nearest_name as nearest_name
 from .values.errors import BusyError as BusyError
 from .values.errors import Fault as Fault
 from .values.errors import LlmbError as LlmbError
@@ -179,12 +178,9 @@ from .values.job import Sidecar as Sidecar
 from .values.job import Task as Task
 from .values.job_history import Attempt as Attempt
 from .values.job_history import JobHistory as JobHistory
-from .values.job_status import END_STATES as END_STATES
 from .values.job_status import JobHandle as JobHandle
 from .values.job_status import JobState as JobState
 from .values.job_status import JobStatus as JobStatus
-from .values.job_status import RunState as RunState
-from .values.job_status import Verdict as Verdict
 from .values.log_files import LogFiles as LogFiles
 from .values.model import Accelerator as Accelerator
 from .values.model import FlopFormula as FlopFormula
@@ -193,6 +189,7 @@ from .values.model import Model as Model
 from .values.model import MultiLatentAttention as MultiLatentAttention
 from .values.model import Packing as Packing
 from .values.model import Parallelism as Parallelism
+from .values.nearest_name import nearest_name as nearest_name
 from .values.printable import printable_line as printable_line
 from .values.printable import printable_text as printable_text
 from .values.recipe import Baseline as Baseline
@@ -214,6 +211,9 @@ from .values.run import Profile as Profile
 from .values.run import Run as Run
 from .values.run import Sampling as Sampling
 from .values.run import Target as Target
+from .values.run_states import END_STATES as END_STATES
+from .values.run_states import RunState as RunState
+from .values.run_states import Verdict as Verdict
 from .values.scalars import Duration as Duration
 from .values.scalars import HostAddress as HostAddress
 from .values.scalars import NonNegativeInt as NonNegativeInt

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from llmb.analysis.change import compare_repeats, kept_indices, mann_whitney_p
-from llmb.analysis.mean_step_time import MeasuredWindow
+from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import Repeat
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from llmb.analysis.mean_step_time import summarise
+from llmb.analysis.measuring_window import summarise
 from llmb.analysis.steady_state import find_steady_state
 from llmb.analysis.verdict import Repeat, judge_repeats
 from llmb.values.recipe import Window

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from llmb.analysis.mean_step_time import find_limit_step, summarise
+from llmb.analysis.measuring_window import summarise
 from llmb.values.recipe import Window
 from llmb.values.steps import Step
 
@@ -93,26 +93,3 @@ def test_the_json_has_the_keys_of_the_contract(window: Window, printed: object) 
     table = summarise(steps(range(5)), window).as_dict()
     assert " ".join(table) == "window count step_time_s step_time_std_s tflops_per_gpu tflops_per_gpu_std"
     assert table["window"] == printed
-
-
-@pytest.mark.parametrize(
-    ("done", "time_left_s", "limit_step"),
-    [
-        (9, 400.0, 89),  # 491 steps of 5 s
-        (8, 400.0, None),  # too few after the warm-up
-        (30, 1800.0, 390),
-        (30, 2300.0, None),  # 50 s short of 2350 s
-        (30, 2500.0, None),
-        (30, -3.0, 30),
-        (499, 4.0, None),  # the last step may be done
-    ],
-)
-def test_the_step_at_which_a_time_limit_comes(done: int, time_left_s: float, limit_step: int | None) -> None:
-    log = [Step(step=number, time_s=60.0 if number <= 3 else 5.0) for number in range(1, done + 1)]
-    assert find_limit_step(log, done, 500, time_left_s) == limit_step
-
-
-def test_steps_that_are_not_printed_yet_may_be_done() -> None:
-    log = [Step(step=number, time_s=5.0) for number in range(10, 401, 10)]
-    assert find_limit_step(log, 400, 500, 430.0) is None
-    assert find_limit_step(log, 400, 500, 350.0) == 470

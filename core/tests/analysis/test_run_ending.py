@@ -8,7 +8,8 @@ import pytest
 
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.values.causes import Cause
-from llmb.values.job_status import END_STATES, JobStatus
+from llmb.values.job_status import JobStatus
+from llmb.values.run_states import END_STATES
 
 
 def ending(cause: str, *, steps: int = 5, reason: str = "", exit_code: int | None = None, **more: Any) -> Ending:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from llmb.analysis.mean_step_time import MeasuredWindow, summarise
+from llmb.analysis.measuring_window import MeasuredWindow, summarise
 from llmb.analysis.steady_state import find_steady_state
 from llmb.analysis.verdict import Candidate, Judgement, Repeat, describe_missing_window, find_objection, judge_set
 from llmb.values.recipe import Window

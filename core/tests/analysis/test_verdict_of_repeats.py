@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import attrs
 import pytest
 
-from llmb.analysis.mean_step_time import MeasuredWindow, summarise
+from llmb.analysis.measuring_window import MeasuredWindow, summarise
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.verdict import Judgement, Repeat, judge_repeats
 from llmb.values.steps import Step

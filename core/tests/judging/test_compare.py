@@ -13,7 +13,7 @@ import tomli_w
 from parts.command_line import Llmb, command_line
 
 import llmb as library
-from llmb.analysis.mean_step_time import MeasuredWindow
+from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.metrics import measure_run
 from llmb.analysis.steady_state import SteadyState
 from llmb.judging.hosts import fold_hosts

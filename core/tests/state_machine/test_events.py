@@ -31,7 +31,8 @@ from llmb.state_machine.events import (
 )
 from llmb.state_machine.states import State, replay
 from llmb.values.causes import Cause
-from llmb.values.job_status import END_STATES, JobStatus
+from llmb.values.job_status import JobStatus
+from llmb.values.run_states import END_STATES
 
 STATUS = JobStatus(
     state="ended", job_id="7", cause="failed", exit_code=0, reason="rank 1: ünk\nown", remedy="ask", attempt=2

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from llmb.values.error_text import hide_passwords, nearest_name
+from llmb.values.error_text import hide_passwords
+from llmb.values.nearest_name import nearest_name
 
 NAMES = ("nemo_launcher", "megatron_bridge", "MaxText", "maxtext_extra")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import llmb
 from llmb import Step
-from llmb.analysis.mean_step_time import summarise
+from llmb.analysis.measuring_window import summarise
 from llmb.logs.files import blocks_of
 from llmb.logs.step_series import StepSeries
 from llmb_maxtext.log import MaxTextLog

@@ -15,7 +15,7 @@ from parts.garbled import cut, garbled, read
 
 import llmb
 from llmb import Notice, Step
-from llmb.analysis.mean_step_time import summarise
+from llmb.analysis.measuring_window import summarise
 from llmb.logs.step_series import StepSeries
 from llmb_megatron_bridge.log import MegatronLog
 

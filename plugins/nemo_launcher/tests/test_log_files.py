@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from parts.garbled import cut
 
 from llmb import Notice, Step
-from llmb.analysis.mean_step_time import summarise
+from llmb.analysis.measuring_window import summarise
 from llmb.logs.step_series import StepSeries
 from llmb.parsing.parse_log import LogReader
 from llmb.plugins.registry import PluginRegistry

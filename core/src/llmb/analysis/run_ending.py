@@ -26,7 +26,8 @@ from typing import Literal
 import attrs
 
 from llmb.values.causes import CAUSES, Cause
-from llmb.values.job_status import JobStatus, RunState
+from llmb.values.job_status import JobStatus
+from llmb.values.run_states import RunState
 from llmb.values.steps import NoticeKind
 
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import attrs
 
 from llmb.analysis.confidence import MOST_REPEATS, Group, margin_of_mean, repeats_to_settle
-from llmb.analysis.mean_step_time import MeasuredWindow, Summary
+from llmb.analysis.measuring_window import MeasuredWindow, Summary
 from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
-from llmb.values.job_status import Verdict
+from llmb.values.run_states import Verdict
 from llmb.values.steps import Step
 
 TOLERANCE = 0.05

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Container, Iterable
 
-from llmb.drive.activity import describe_probe, ignore_activity
 from llmb.drive.driven_run import keep_error
 from llmb.drive.open_session import driven_run, open_session, opened, with_facts
 from llmb.drive.session import Session, raise_worst
+from llmb.drive.start_messages import describe_probe, ignore_activity
 from llmb.drive.target_group import group_targets
 from llmb.hosts.host_connections import HostConnections
 from llmb.planning import plan_run

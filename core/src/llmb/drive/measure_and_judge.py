@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.mean_step_time import MeasuredWindow, Summary, summarise
+from llmb.analysis.measuring_window import MeasuredWindow, Summary, summarise
 from llmb.analysis.metrics import Metrics, doubt_step_time, measure_run
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.verdict import (

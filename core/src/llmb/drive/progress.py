@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from attrs import evolve
 
 from llmb.drive.driven_run import DrivenRun
-from llmb.drive.long_pause import PAUSE_S, is_long_pause
+from llmb.drive.hung_jobs import PAUSE_S, is_long_pause
 from llmb.records.last_progress import read_progress, write_progress
 from llmb.state_machine.events import Ended, Event, Note, Progress
 from llmb.state_machine.observations import UnitObservation

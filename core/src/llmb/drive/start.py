@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
-from llmb.drive.activity import count_runs, describe_probe, ignore_activity
 from llmb.drive.open_session import Groups, driven_run, open_session, opened, with_facts
 from llmb.drive.secrets import require_secrets
 from llmb.drive.session import Session
+from llmb.drive.start_messages import count_runs, describe_probe, ignore_activity
 from llmb.drive.target_group import group_key, group_targets
 from llmb.drive.task_jobs import tasks_without_secrets
 from llmb.hosts.host_connections import HostConnections

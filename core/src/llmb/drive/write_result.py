@@ -5,15 +5,15 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.mean_step_time import is_measured
+from llmb.analysis.measuring_window import is_measured
 from llmb.analysis.metrics import Metrics, doubt_step_time, high_mfu_note
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_missing_times
 from llmb.analysis.verdict import Judgement
 from llmb.drive.attempt_history import list_attempts
 from llmb.drive.fill_remedy import fill_remedy
+from llmb.drive.hung_jobs import add_last_pause, find_last_pause_s
 from llmb.drive.incidents import JobPast, add_incidents
-from llmb.drive.long_pause import add_last_pause, find_last_pause_s
 from llmb.drive.measure_and_judge import measure_and_judge
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.last_messages import log_tail

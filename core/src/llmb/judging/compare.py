@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from llmb.analysis.change import Call, compare_repeats, kept_indices
-from llmb.analysis.mean_step_time import mean_of_known
+from llmb.analysis.measuring_window import mean_of_known
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.verdict import Repeat, judge_repeats
 from llmb.judging.differences import Difference, find_differences

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.mean_step_time import MeasuredWindow, mean_of_known, summarise
+from llmb.analysis.measuring_window import MeasuredWindow, mean_of_known, summarise
 from llmb.analysis.metrics import Metrics, doubt_step_time
 from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
 from llmb.analysis.steady_state import SteadyState
@@ -26,9 +26,9 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.run_of_log import run_of_point
 from llmb.values.errors import Fault, RecordError
 from llmb.values.failure import Failure
-from llmb.values.job_status import Verdict
 from llmb.values.model import proxy_note
 from llmb.values.recipe import Point, Recipe, Window
+from llmb.values.run_states import Verdict
 
 ARE_REPEATS = "if each log is a run, name each log with --repeats"
 """Advice on logs that are graded as those of the ranks of one run."""

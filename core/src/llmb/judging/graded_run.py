@@ -8,7 +8,7 @@ from typing import Literal
 
 import attrs
 
-from llmb.analysis.mean_step_time import MeasuredWindow
+from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.steady_state import LEAST_STEPS
 from llmb.analysis.verdict import Candidate, Judgement, Repeat
 from llmb.parsing.parse_log import ParsedLog

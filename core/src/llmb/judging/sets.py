@@ -13,7 +13,7 @@ from llmb.analysis.verdict import Candidate, Judgement, Repeat, judge_set
 from llmb.records.records_index import select_records
 from llmb.records.result import RunResult
 from llmb.records.run_filters import has_repeats_of
-from llmb.values.job_status import Verdict
+from llmb.values.run_states import Verdict
 
 
 @attrs.frozen(kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.mean_step_time import Summary, outlier_median_s, summarise
+from llmb.analysis.measuring_window import Summary, outlier_median_s, summarise
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, describe_disagreement
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.valid_range import stated

@@ -12,9 +12,9 @@ import attrs
 from llmb.hookspecs import KINDS, REQUIRED
 from llmb.plugins.entry_points import PluginEntry
 from llmb.plugins.guard import PROJECT, Guard, Plugin
-from llmb.values.error_text import nearest_name
 from llmb.values.log_files import LogFiles
 from llmb.values.model import Model
+from llmb.values.nearest_name import nearest_name
 from llmb.version import VERSION
 
 

@@ -15,8 +15,9 @@ from llmb.plugins.addresses import is_file_address, split_address
 from llmb.plugins.entry_points import PACK, PluginEntry, choose_entry, find_plugins
 from llmb.recipes.listing import release_numbers
 from llmb.recipes.read_recipe import parse_recipe, read_recipe, read_shared, releases_of, with_shared
-from llmb.values.error_text import nearest_name, unknown_name
+from llmb.values.error_text import unknown_name
 from llmb.values.errors import Fault, RecipeError
+from llmb.values.nearest_name import nearest_name
 from llmb.values.recipe import Recipe
 from llmb.values.toml_files import read_text
 

@@ -7,8 +7,9 @@ from llmb.files import file_exists
 from llmb.paths import home_folder
 from llmb.records.create_records import NOTHING_STARTED, complete_stale_sweeps
 from llmb.records.record import OTHER_HOME, RunRecord, runs_folder
-from llmb.values.error_text import first_runs, nearest_name
+from llmb.values.error_text import first_runs
 from llmb.values.errors import Fault, RecordError
+from llmb.values.nearest_name import nearest_name
 
 SIMILAR = 0.8
 """How similar an id must be to be suggested: four of five characters. Ids are random, so most share some."""

@@ -11,7 +11,7 @@ from typing import Any, cast
 import attrs
 
 from llmb.analysis.goodput import WallTime
-from llmb.analysis.mean_step_time import MeasuredWindow
+from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.metrics import Comparison, Metrics
 from llmb.analysis.slow_ranks import RankComparison
 from llmb.analysis.steady_state import SteadyState
@@ -29,7 +29,7 @@ from llmb.values.failure import Failure
 from llmb.values.frozen import FrozenMap
 from llmb.values.html_table import html_values
 from llmb.values.job_history import Attempt
-from llmb.values.job_status import END_STATES, RunState, Verdict
+from llmb.values.run_states import END_STATES, RunState, Verdict
 from llmb.values.typed import decode_fields, encode
 
 RESULT_KEYS = (

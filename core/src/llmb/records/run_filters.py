@@ -8,9 +8,9 @@ from typing import get_args
 
 import attrs
 
-from llmb.values.error_text import nearest_name
 from llmb.values.errors import Fault, SpecError
-from llmb.values.job_status import RunState, Verdict
+from llmb.values.nearest_name import nearest_name
+from llmb.values.run_states import RunState, Verdict
 
 FILTER_KEYS = ("recipe", "image", "target", "gpu_type", "dtype", "gpus", "state", "verdict", "since", "until")
 CHOICES = {"state": get_args(RunState), "verdict": get_args(Verdict)}

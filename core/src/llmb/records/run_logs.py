@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import attrs
 
-from llmb.analysis.mean_step_time import estimate_time_left_s, find_limit_step
 from llmb.analysis.metrics import measure_run
+from llmb.analysis.time_left import estimate_time_left_s, find_limit_step
 from llmb.analysis.valid_range import STEP_TIME_S, possible
 from llmb.files import file_exists, open_regular
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
@@ -22,7 +22,7 @@ from llmb.records.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord
 from llmb.state_machine.events import Progress
 from llmb.values.errors import PluginError, RecordError
-from llmb.values.job_status import RunState
+from llmb.values.run_states import RunState
 from llmb.values.steps import LogParser, Notice, Step
 
 Source = Literal["framework", "scheduler"]

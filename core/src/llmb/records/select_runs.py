@@ -7,7 +7,7 @@ from llmb.records.records_index import find_runs, select_records
 from llmb.records.result import RunResult, find_run
 from llmb.records.run_filters import Condition, is_filter, parse_filters, split_filters
 from llmb.values.errors import Fault, RecordError, SpecError
-from llmb.values.job_status import END_STATES, RunState
+from llmb.values.run_states import END_STATES, RunState
 
 UNFINISHED = Condition("not ended", ())
 UNFINISHED_STATES = tuple(state for state in get_args(RunState) if state not in END_STATES)

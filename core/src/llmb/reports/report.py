@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from llmb.analysis.mean_step_time import mean_of_known
+from llmb.analysis.measuring_window import mean_of_known
 from llmb.judging.differences import KINDS, NOT_SET, describe_settings, kind_of_key
 from llmb.judging.sets import RepeatSet, find_repeats, judge_sets
 from llmb.plugins.registry import PluginRegistry

@@ -10,10 +10,11 @@ from llmb.recipes.accelerators import accelerators
 from llmb.recipes.listing import sort_dtypes, sort_gpu_types
 from llmb.recipes.scaling_rules import holds, scaled
 from llmb.spec.keys import SpecTables
-from llmb.values.error_text import counted, format_choices, nearest_name
+from llmb.values.error_text import counted, format_choices
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import Parallelism
+from llmb.values.nearest_name import nearest_name
 from llmb.values.recipe import Point, Recipe
 from llmb.values.with_changes import with_changes
 

@@ -7,9 +7,9 @@ import attrs
 
 from llmb.hookspecs import FrameworkHooks
 from llmb.spec.assemble_run import with_published_capture
-from llmb.spec.comparable import published_steps
+from llmb.spec.follow_up_errors import overlaps
 from llmb.spec.keys import SpecTables
-from llmb.spec.suspect_keys import overlaps
+from llmb.spec.published_baseline import published_steps
 from llmb.values.error_text import counted
 from llmb.values.errors import Fault, SpecError
 from llmb.values.model_rules import check_model, check_model_keys

@@ -8,6 +8,7 @@ import attrs
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.plugins.guard import decoding
 from llmb.spec.check_values import NO_SECRETS, check_env, check_mounts, check_place, check_secrets, mount_key
+from llmb.spec.follow_up_errors import keys_of, meant_keys
 from llmb.spec.keys import (
     SWEPT_KEYS,
     TABLES,
@@ -20,10 +21,10 @@ from llmb.spec.keys import (
     nearest_key,
 )
 from llmb.spec.latest_result import LatestResult
-from llmb.spec.suspect_keys import keys_of, meant_keys
-from llmb.values.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, nearest_name, unknown_key
+from llmb.values.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, unknown_key
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
+from llmb.values.nearest_name import nearest_name
 from llmb.values.run import Profile, Sampling
 from llmb.values.scalars import InvalidValueError, with_prefix
 from llmb.values.typed import decode, decode_fields, value_type

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import attrs
 
-from llmb.values.error_text import nearest_name
 from llmb.values.frozen import FrozenMap
+from llmb.values.nearest_name import nearest_name
 from llmb.values.recipe import Window
 from llmb.values.run import Profile, Sampling
 from llmb.values.scalars import (

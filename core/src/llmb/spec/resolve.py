@@ -12,9 +12,9 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import add_hints
 from llmb.spec.document import Document, table_of
 from llmb.spec.expand_sweep import Combination, expand
+from llmb.spec.follow_up_errors import keys_of
 from llmb.spec.overrides import FROM_SET
 from llmb.spec.resolve_run import RunResolver
-from llmb.spec.suspect_keys import keys_of
 from llmb.spec.targets import NamedTargets
 from llmb.values.error_text import UNKNOWN_KEY
 from llmb.values.errors import Fault

@@ -7,7 +7,8 @@ from typing import Any, cast
 import attrs
 
 from llmb.values.causes import Cause
-from llmb.values.job_status import END_STATES, JobStatus, RunState, Verdict
+from llmb.values.job_status import JobStatus
+from llmb.values.run_states import END_STATES, RunState, Verdict
 from llmb.values.typed import decode_fields
 
 

@@ -19,7 +19,8 @@ from llmb.state_machine.events import (
     SubmissionUnanswered,
     Submitting,
 )
-from llmb.values.job_status import JobStatus, RunState
+from llmb.values.job_status import JobStatus
+from llmb.values.run_states import RunState
 
 RunsOn = Literal["scheduler", "host"]
 """Place of a unit: a job of the scheduler, or a detached process of the target's host."""

@@ -1,7 +1,5 @@
-"""The text of errors: values, counts, similar names, and the messages that several checks share."""
+"""The text of errors: values, counts, and the messages that several checks share."""
 
-import difflib
-import functools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +8,7 @@ from typing import Any
 import attrs
 
 from llmb.values.errors import Fault
+from llmb.values.nearest_name import nearest_name
 
 UNKNOWN_KEY = "unknown key"
 REQUIRED_KEY = "required key is missing"
@@ -21,23 +20,6 @@ URL_PASSWORD = re.compile(r"(?<=://)(?P<user>[^\s/:@]*):[^\s/]+(?=@)")
 
 NAMED_RUNS = 5
 """The most runs that a message names."""
-
-SHORTEST_BEGINNING = 3
-"""The fewest letters that are matched with the beginning of a name."""
-
-
-def nearest_name(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """Return the most similar of ``names``, else the shortest that begins with ``name``, else None. Ignore case."""
-    return _nearest_name(name, tuple(names), cutoff)
-
-
-@functools.lru_cache(maxsize=1024)  # each run of a sweep has the same errors
-def _nearest_name(name: str, names: tuple[str, ...], cutoff: float) -> str | None:
-    word, known = name.lower(), {each.lower(): each for each in names}
-    near = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
-    if not near and len(word) >= SHORTEST_BEGINNING:
-        near = sorted((each for each in known if each.startswith(word)), key=len)
-    return known[near[0]] if near else None
 
 
 def unknown_name(message: str, name: str, known: Iterable[str], *, key: str | None = None) -> Fault:

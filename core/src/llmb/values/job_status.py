@@ -1,4 +1,4 @@
-"""States of runs, and the status of their jobs as a scheduler reports it."""
+"""The status of jobs as a scheduler reports it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,6 @@ import attrs
 
 from llmb.values.causes import Cause
 from llmb.values.typed import typed_fields
-
-RunState = Literal[
-    "planned", "preparing", "submitting", "queued", "running", "completed", "failed", "cancelled", "timeout", "lost"
-]
-END_STATES: frozenset[str] = frozenset({"completed", "failed", "cancelled", "timeout", "lost"})
-
-Verdict = Literal["pass", "fail", "undecided"]
 
 JobState = Literal["absent", "unknown", "pending", "running", "ended"]
 

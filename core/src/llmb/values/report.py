@@ -9,7 +9,7 @@ import attrs
 
 from llmb.values.error_text import counted
 from llmb.values.frozen import FrozenMap, freeze
-from llmb.values.job_status import END_STATES, Verdict
+from llmb.values.run_states import END_STATES, Verdict
 
 
 @attrs.frozen(kw_only=True)

@@ -5,8 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from llmb.values.error_text import nearest_name
 from llmb.values.errors import Fault, LlmbError, SpecError
+from llmb.values.nearest_name import nearest_name
 
 
 def read_toml(path: Path, error: type[LlmbError] = SpecError) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from llmb.values.error_text import nearest_name
 from llmb.values.errors import Fault
+from llmb.values.nearest_name import nearest_name
 
 TIMES: Final[Mapping[str, float]] = {"time_s": 1, "time_ms": 1e3, "time_us": 1e6, "time_min": 1 / 60}
 """Names of the step time, with the units in a second."""

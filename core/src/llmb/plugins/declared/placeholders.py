@@ -10,9 +10,9 @@ from typing import Any, Final, get_args
 import attrs
 
 from llmb.plugins.declared.file import Degree
-from llmb.values.error_text import nearest_name
 from llmb.values.errors import Fault, SpecError
 from llmb.values.model import Model, Parallelism
+from llmb.values.nearest_name import nearest_name
 from llmb.values.run import Run
 
 _BRACES: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")

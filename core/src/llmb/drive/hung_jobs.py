@@ -1,4 +1,4 @@
-"""Pauses between two steps that are so long that the training may hang."""
+"""Hung jobs: pauses between two steps that are so long that the training may hang."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Final
 
 import attrs
 
-from llmb.analysis.mean_step_time import estimate_time_left_s
 from llmb.analysis.run_ending import Ending
+from llmb.analysis.time_left import estimate_time_left_s
 from llmb.logs.signature_files import LAST_MESSAGES
 from llmb.logs.step_series import StepSeries
 from llmb.planning import RunPlan

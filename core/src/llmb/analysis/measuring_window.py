@@ -1,4 +1,4 @@
-"""The mean step time over a measuring window, the time that the remaining steps take, and the steps until a limit."""
+"""The measuring window: the steps that count, and their mean step time."""
 
 from __future__ import annotations
 
@@ -24,19 +24,6 @@ NOT_PRINTED = ("complete", "mean_of", "printed", "first", "last")
 
 ENOUGH = 5
 """Least number of step times whose median is typical, although the first steps are slow."""
-
-RECENT_STEPS = 20
-"""Steps whose median time gives the time left."""
-
-WARM_UP_STEPS = 4
-"""Steps before the time left is shown. The first times are wrong: compilation, asynchronous dispatch."""
-
-
-MARGIN = 0.05
-"""Relative error of an estimated time: a time limit that falls short by less may suffice."""
-
-LOG_LAG_S = 30.0
-"""Time for which steps that are done may be missing in the copy of a log."""
 
 
 @attrs.frozen(kw_only=True)
@@ -104,7 +91,7 @@ def summarise(steps: Sequence[Step], window: Window) -> Summary:
     """
     numbers = steps.numbers if isinstance(steps, NumberedSteps) else [step.step for step in steps]
     chosen = [steps[index] for index in _indices(numbers, window)]
-    times, tflops = _times_s(chosen), _known(possible(step.tflops_per_gpu, TFLOPS_PER_GPU) for step in chosen)
+    times, tflops = known_times_s(chosen), _known(possible(step.tflops_per_gpu, TFLOPS_PER_GPU) for step in chosen)
     return Summary(
         window=window,
         count=len(times),
@@ -128,37 +115,15 @@ def outlier_median_s(steps: Iterable[Step], summary: Summary) -> float | None:
     one_step = summary.window == "last" or summary.window[0] == summary.window[1]
     if not one_step or summary.step_time_s is None:
         return None
-    times = _times_s(steps)
+    times = known_times_s(steps)
     median_s = statistics.median(times) if len(times) >= ENOUGH else 0.0
     usual = median_s / UNUSUAL <= summary.step_time_s <= median_s * UNUSUAL
     return median_s if median_s > 0 and not usual else None
 
 
-def estimate_time_left_s(steps: Sequence[Step], steps_left: int) -> float | None:
-    """Return the seconds that the remaining steps take at the recent speed, or None if too few steps are known."""
-    recent = _times_s(steps[-RECENT_STEPS:])
-    return max(0, steps_left) * statistics.median(recent) if len(recent) >= WARM_UP_STEPS else None
-
-
-def find_limit_step(steps: Sequence[Step], done: int, requested: int, time_left_s: float) -> int | None:
-    """Return the last of ``requested`` steps that ends within the time left at the recent speed.
-
-    Return None if the time may suffice for all steps, or if too few steps are known after the warm-up.
-    """
-    recent = _times_s(steps[max(WARM_UP_STEPS, len(steps) - RECENT_STEPS) :])
-    if len(recent) < ENOUGH:
-        return None
-    step_time_s = statistics.median(recent)
-    unprinted_s = step_time_s * max(1, steps[-1].step - steps[-2].step)
-    missing_s = step_time_s * (requested - done) - time_left_s
-    if missing_s <= MARGIN * time_left_s + LOG_LAG_S + unprinted_s:
-        return None
-    return done + max(0, int(time_left_s / step_time_s))
-
-
 def is_measured(last: Step, log: Iterable[Step]) -> bool:
     """Check whether the last step has a time, or a rate if no step of the log has a time."""
-    if _times_s([last]):
+    if known_times_s([last]):
         return True
     rates = (stated(last.tflops_per_gpu), stated(last.tokens_per_s_per_gpu))
     return any(rate is not None and rate > 0 for rate in rates) and all(stated(step.time_s) is None for step in log)
@@ -181,7 +146,8 @@ def _without_gaps(numbers: Sequence[int], window: Window) -> bool:
     return all(after - before <= widest for before, after in itertools.pairwise(edges))
 
 
-def _times_s(steps: Iterable[Step]) -> list[float]:
+def known_times_s(steps: Iterable[Step]) -> list[float]:
+    """Return the possible step times (s) of the steps that have one."""
     return _known(possible(step.time_s, STEP_TIME_S) for step in steps)
 
 

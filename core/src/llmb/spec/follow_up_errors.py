@@ -1,4 +1,4 @@
-"""Keys whose values cannot be trusted, so that one typo causes no second, false error.
+"""Preventing follow-up errors: keys whose values cannot be trusted, so that one typo causes no second, false error.
 
 A check that reads several keys is skipped if one of these keys is suspect.
 """
