@@ -20,6 +20,7 @@ LABELS = {
     "(Worker pid=812, ip=10.0.0.9) ": Process(host="10.0.0.9"),
     "(pretrain, pid=4112) ": Process(),
     "[gpu-a12:3]:[rank11]: ": Process(rank=11, host="gpu-a12"),
+    "gpu-a12: rank11: ": Process(rank=11, host="gpu-a12"),
 }
 TIMES = ["", "2026-11-02T10:00:00.123456789Z ", "[2026-11-02T10:00:00+08:00] "]
 
@@ -62,3 +63,24 @@ def test_the_rank_of_a_signature_with_a_time_before_its_label(tmp_path: Path) ->
 
     assert found is not None
     assert found.rank == 7
+
+
+@pytest.mark.parametrize("label", ["step12: ", "Iter_3: ", "epoch-1: ", "GPU3: ", "error7: "])
+def test_a_count_or_a_device_at_the_beginning_of_a_line_is_no_host(label: str) -> None:
+    assert label_of(f"{label}loss 3".encode()) == b""
+    assert process_of_line(f"{label}loss 3".encode()) == Process()
+
+
+@pytest.mark.parametrize("host", ["gpu-a12", "gpu12", "iter3x4"])
+def test_a_host_whose_name_begins_with_such_a_word_is_a_host(host: str) -> None:
+    assert process_of_line(f"{host}: loss 3".encode()) == Process(host=host)
+
+
+def test_the_rank_of_an_error_behind_the_word_rank(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("rank3: torch.OutOfMemoryError: CUDA out of memory.\n")
+
+    found = diagnose([log])
+
+    assert found is not None
+    assert (found.rank, found.host) == (3, None)

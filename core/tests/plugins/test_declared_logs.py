@@ -179,6 +179,12 @@ def test_a_time_of_day_without_a_date_may_pass_midnight() -> None:
     assert [step.time_s for step in series.steps] == [None, 2.0, 2.0]
 
 
+def test_two_runs_in_one_log_are_two_runs_if_the_step_begins_the_line() -> None:
+    run = "".join(f"step{number}: loss 3.5\n" for number in range(1, 9))
+    series = read({"line": "step{step}: loss {loss}"}, run + run)
+    assert series.steps[-1].attempt == 1
+
+
 def test_totals_are_unknown_without_the_run() -> None:
     [step] = read({"line": "step {step}: {tokens_per_s} tok/s"}, "step 4: 100 tok/s\n", None).steps
     assert (step.time_s, step.tokens_per_s_per_gpu) == (None, None)

@@ -14,12 +14,14 @@ from llmb.logs.rank_labels import label_of, without_time
 MOST_RANKS: Final = 100_000
 """Ranks of one report that are read, because a torn line may name an impossible number of them."""
 
-_RANK = re.compile(rb"\[rank(\d+)\]:|\[\d+,(?:mpirank:)?(\d+)[\],]|(?<![\w.-])(\d+): |\[(\d+)\]:|\[rank=(\d+)\] pid=")
+_RANK = re.compile(
+    rb"\[rank(\d+)\]:|\[\d+,(?:mpirank:)?(\d+)[\],]|(?<![\w.-])(?:[Rr]ank[_-]?)?(\d+): |\[(\d+)\]:|\[rank=(\d+)\] pid="
+)
 """The rank in a label. A number after a role, as in ``[default3]:``, is that of the process on its node."""
 
 _LOCAL_RANK = re.compile(rb"\[(?!rank)[a-z]\w*?\d+\]:")
 _HOST = re.compile(
-    rb"(?:^|(?<= ))(?:[a-z]+stepd-)?((?:\d{1,3}\.){3}\d{1,3}|(?!nvidia-nvswitch)[A-Za-z][\w.-]*): "
+    rb"(?:^|(?<= ))(?:[a-z]+stepd-)?((?:\d{1,3}\.){3}\d{1,3}|(?!nvidia-nvswitch|[Rr]ank[_-]?\d+:)[A-Za-z][\w.-]*): "
     rb"|\[([A-Za-z][\w.-]*):\d+\]:|\[\d+,mpirank:\d+,([\w.-]+)\]<|\[pod/([\w.-]+)/|, ip=([\d.]+)\) "
 )
 _NAMED_RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\bon rank (\d+)\b|\bRank (\d+)[:/]")
