@@ -310,9 +310,10 @@ def test_parse_shows_the_closest_line_and_the_position_of_the_difference(folder:
         ),
         ("loss {loss}", "loss 2.5x", "column 9: expected no more characters after {loss}"),
         ("{clock} loss {loss} !", "at10:00:00 loss 2.5 !", "column 1: expected a time of day for {clock}"),
+        ("loss={loss}", "train_loss=2.5", 'column 7: expected "loss=" at the beginning of a word'),
     ],
 )
-def test_a_number_inside_a_word_is_the_position_of_the_difference(
+def test_a_number_or_a_text_inside_a_word_is_the_position_of_the_difference(
     folder: Folder, line: str, text: str, difference: str
 ) -> None:
     file = folder.write(log={"line": line})

@@ -179,6 +179,12 @@ def test_a_time_of_day_without_a_date_may_pass_midnight() -> None:
     assert [step.time_s for step in series.steps] == [None, 2.0, 2.0]
 
 
+def test_a_word_is_not_found_at_the_end_of_a_longer_word() -> None:
+    text = "step=10, skipped=0\nmicro_step=40/global_step=10, took 12ms loss=3\n"
+    assert [step.step for step in read({"line": "step={step}"}, text).steps] == [10]
+    assert [step.loss for step in read({"line": "global_step={step} ... ms loss={loss}"}, text).steps] == [3.0]
+
+
 def test_two_runs_in_one_log_are_two_runs_if_the_step_begins_the_line() -> None:
     run = "".join(f"step{number}: loss 3.5\n" for number in range(1, 9))
     series = read({"line": "step{step}: loss {loss}"}, run + run)

@@ -10,7 +10,7 @@ import attrs
 
 from llmb.plugins.declared.log_fields import LogFields
 from llmb.plugins.declared.log_format import LogFormat
-from llmb.plugins.declared.log_lines import NUMBER_BEGINS, NUMBER_ENDS, LogLine, Piece
+from llmb.plugins.declared.log_lines import NUMBER_ENDS, LogLine, Piece
 
 WIDTH: Final = 100
 """Characters of a log line that are shown."""
@@ -62,15 +62,17 @@ def _agree(line: LogLine, text: str, number: int) -> _Agreement:
     words = sum(not piece.name and piece.text.strip() in text for piece, _ in pieces)
     place, count, expected = 0, 0, ""
     for piece, part in pieces:
-        if piece is part[0]:
-            match = re.search((NUMBER_BEGINS if piece.name else b"") + piece.pattern, data[place:])
-        else:
-            match = re.match(piece.pattern, data[place:])
+        is_first = piece is part[0]
+        pattern = re.compile(piece.first_pattern if is_first else piece.pattern)
+        match = pattern.search(data, place) if is_first else pattern.match(data, place)
         if match is None:
-            place += _common_length(piece.text.encode(), data[place:])
-            expected = _describe_piece(piece)
+            expected, inside = _describe_piece(piece), data.find(piece.text.encode(), place)
+            if is_first and piece.text and inside >= 0:
+                place, expected = inside, f"{expected} at the beginning of a word"
+            else:
+                place += _common_length(piece.text.encode(), data[place:])
             break
-        place, count = place + match.end(), count + 1
+        place, count = match.end(), count + 1
         if piece.name and piece is part[-1] and not re.match(NUMBER_ENDS, data[place:]):
             expected = f"no more characters after {{{piece.name}}}"
             break

@@ -51,6 +51,18 @@ class Piece:
             return b"(?P<%s>%s)" % (self.name.encode(), CLOCK if self.name == "clock" else NUMBER)
         return rb"[ \t]++" if self.text == " " else re.escape(self.text.encode())
 
+    @property
+    def first_pattern(self) -> bytes:
+        """The pattern of the piece at the beginning of a part. ``step=`` is no end of ``micro_step=``.
+
+        A digit may come before the word, because a unit follows its number: ``12ms``. The text comes before the check,
+        because `re` searches for a text faster.
+        """
+        if self.name:
+            return NUMBER_BEGINS + self.pattern
+        is_word = re.match(r"[A-Za-z_]", self.text)
+        return b"%s(?<![A-Za-z_]%s)" % (self.pattern, self.pattern) if is_word else self.pattern
+
 
 @attrs.frozen
 class LogLine:
@@ -138,9 +150,8 @@ def _split(pieces: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:
 
 def _compile(part: tuple[Piece, ...]) -> re.Pattern[bytes]:
     """Compile a part. A number at an end of the part is a complete one, not a piece of a longer word."""
-    before = NUMBER_BEGINS if part[0].name else b""
     behind = NUMBER_ENDS if part[-1].name else b""
-    return re.compile(before + b"".join(piece.pattern for piece in part) + behind)
+    return re.compile(part[0].first_pattern + b"".join(piece.pattern for piece in part[1:]) + behind)
 
 
 def _check_names(names: list[str], key: str) -> Iterator[Fault]:
