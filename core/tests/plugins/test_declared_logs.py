@@ -185,6 +185,22 @@ def test_a_word_is_not_found_at_the_end_of_a_longer_word() -> None:
     assert [step.loss for step in read({"line": "global_step={step} ... ms loss={loss}"}, text).steps] == [3.0]
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("812", 812), ("1.21K", 1210), ("15.1k", 15100), ("3M", 3e6), ("1.5B", 1.5e9), ("2G", 2e9), ("1.5T", 1.5e12)],
+)
+def test_a_suffix_multiplies_a_number(text: str, value: float) -> None:
+    for log in ({"line": "step {step} at {speed} ..."}, {"fields": {"where": "step", "step": "step", "speed": "at"}}):
+        line = f"step 4 at {text} now\n" if "line" in log else f"step=4 at={text} now\n"
+        [step] = read(log, line).steps
+        assert step.figures == {"speed": value}
+
+
+def test_a_suffix_in_the_line_is_text() -> None:
+    [step] = read({"line": "step {step} at {speed}K"}, "step 4 at 1.21K\nstep 6 at 812\n").steps
+    assert (step.step, step.figures) == (4, {"speed": 1.21})
+
+
 def test_two_runs_in_one_log_are_two_runs_if_the_step_begins_the_line() -> None:
     run = "".join(f"step{number}: loss 3.5\n" for number in range(1, 9))
     series = read({"line": "step{step}: loss {loss}"}, run + run)

@@ -2,7 +2,7 @@
 
 A line is split at ``...`` into parts. The parts are searched one after the other, each behind the one before it. The
 text between two numbers has no alternatives, so the earliest match of a part is always the right one, and nothing is
-searched again. In a part, blanks and numbers are possessive, and numbers have at most 40 digits. The time
+searched again. In a part, blanks and digits are possessive, and numbers have at most 40 digits. The time
 is therefore proportional to the length of the log line, for every possible line of [log].
 """
 
@@ -21,9 +21,12 @@ SKIP: Final = "..."
 
 NUMBER: Final = (
     rb"[-+]?+(?:(?>[0-9]{1,3}+(?:,[0-9]{3}){1,12}+(?!,?[0-9])|[0-9]{1,40}+)(?:\.[0-9]{0,40}+)?+|\.[0-9]{1,40}+)"
-    rb"(?:[eE][-+]?+[0-9]{1,4}+)?+|[-+]?+(?i:nan|inf(?:inity)?+)"
+    rb"(?:[eE][-+]?+[0-9]{1,4}+|[kKMGBT](?!\w))?|[-+]?+(?i:nan|inf(?:inity)?+)"
 )
-"""A number with or without sign, thousands separators, fraction and exponent; NaN or infinity."""
+"""A number with or without sign, thousands separators, fraction, and exponent or suffix such as K; NaN or infinity.
+
+The suffix belongs to the text after the number if that text begins with the letter, as in ``{time_ms}K``.
+"""
 
 CLOCK: Final = rb"(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T_])?+[0-9]{1,3}+:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9}+)?+"
 """A time of day, with or without a date."""

@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from llmb.plugins.declared.log_lines import CLOCK, NUMBER
+from llmb.plugins.declared.step_values import as_number
 
 LONGEST_LINE: Final = 4 << 10
 """Longer lines are left out: they are no step lines, but configurations and tables."""
@@ -52,7 +53,7 @@ class Shape:
     def values(self, column: int) -> tuple[float, ...]:
         """Return the values of one number on all lines, or nothing for a time of day."""
         texts = self.column(column)
-        return () if any(":" in text for text in texts) else tuple(float(text.replace(",", "")) for text in texts)
+        return () if any(":" in text for text in texts) else tuple(as_number("", text.encode()) for text in texts)
 
     @cached_property
     def step(self) -> int | None:
@@ -107,7 +108,7 @@ def _split(line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _numbers(line: str) -> Iterator[re.Match[str]]:
     """Yield the numbers of a line. NaN and infinity count only as values, as in ``loss: nan``."""
     for match in _TOKEN.finditer(line):
-        is_word = match[0][-1].isalpha()
+        is_word = match[0].lstrip("+-")[0].isalpha()
         is_value = line[: match.start()].rstrip().endswith((":", "=")) and not line[match.end() :][:1].isalnum()
         if not is_word or is_value:
             yield match

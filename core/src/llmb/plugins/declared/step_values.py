@@ -14,12 +14,20 @@ from llmb.values.steps import MOST_STEPS
 
 DAY_S: Final = 86400
 
+_SUFFIXES: Final = {b"k": b"e3", b"K": b"e3", b"M": b"e6", b"G": b"e9", b"B": b"e9", b"T": b"e12"}
+"""Suffixes of numbers that scripts shorten, as exponents. Nanotron prints no suffix below 1000, so both occur."""
+
 _DATE: Final = re.compile(rb"(\d{4})[-/](\d{2})[-/](\d{2})[ T_]")
 
 
 def as_number(name: str, text: bytes) -> float:
-    """Return the value of a number in a log. A time of day is in seconds, with a date since the year 1."""
+    """Return the value of a number in a log, also of ``1.21K``.
+
+    A time of day is in seconds, with a date since the year 1.
+    """
     if name != "clock":
+        if exponent := _SUFFIXES.get(text[-1:]):
+            text = text[:-1] + exponent
         return float(text.replace(b",", b""))
     day = _DATE.match(text)
     hours, minutes, seconds = text[day.end() if day else 0 :].replace(b",", b".").split(b":")
