@@ -100,65 +100,6 @@ def test_a_name_and_a_folder_are_checked(tmp_path: Path, capsys: pytest.CaptureF
     assert "mine.toml exists" in run("new-plugin", "mine", "--into", tmp_path).err
 
 
-TRAINERS = {
-    "plain": (
-        "step {i}/20 - loss=3.{i} - {t} ms/step - 12{i}3 tok/s\n",
-        "step {step}/{total_steps} - loss={loss} - {time_ms} ms/step - {tokens_per_s}",
-    ),
-    "torchtitan": (
-        "[rank0]:\x1b[0m[titan] 2026-11-22 10:00:0{i},123 - root - INFO - step:  {i}  loss:  8.{i}7  grad_norm: "
-        "1.{i}3  memory: 40.1GiB(42.2%)  tps: 7,{i}12  tflops: 41{i}.50  mfu: 41.{i}5%\n",
-        "step: {step} loss: {loss} grad_norm: {grad_norm} ... tps: {tokens_per_s_per_gpu} tflops: {tflops_per_gpu} "
-        "mfu: {mfu}%",
-    ),
-    "Megatron": (
-        " [2026-11-22 10:00:0{i}] iteration        {i}/     100 | consumed samples:         {i}00 | elapsed time per "
-        "iteration (ms): 18{i}.4 | learning rate: 1.{i}E-05 | global batch size:   100 | lm loss: 7.{i}E+00 | "
-        "grad norm: 2.{i} | number of nan iterations:   0 |\n",
-        "iteration {step}/ {total_steps} ... elapsed time per iteration (ms): {time_ms} | "
-        "learning rate: {learning_rate} ... lm loss: {loss} | grad norm: {grad_norm}",
-    ),
-    "NeMo": (
-        "\rEpoch 0: : {i}5%|\u2588\u258c   | {i}/20 [00:4{i}<07:2{i}, reduced_train_loss=9.{i}0, global_step={i}.000, "
-        "consumed_samples={i}28.0, train_step_timing in s=4.{i}]",
-        "reduced_train_loss={loss}, global_step={step} ... train_step_timing in s={time_s}",
-    ),
-    "JSON": (
-        '{{"epoch": 1, "step": {i}, "loss": 2.{i}5, "step_time": 0.{i}2}}\n',
-        '"step": {step}, "loss": {loss}, "step_time": {time_s}',
-    ),
-}
-"""Lines of training logs, with ``{i}`` for the step, and the `line` that reads them."""
-
-
-@pytest.mark.parametrize("trainer", TRAINERS)
-def test_a_declared_framework_reads_the_log_that_it_is_written_from(
-    tmp_path: Path, trainer: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text, line = TRAINERS[trainer]
-    log = tmp_path / "a.log"
-    noise = "loading shard {i} of 9\nsaved the checkpoint of step 3 in 1.5 s\n"
-    steps = "".join(text.format(i=i, t=f"81{i}.5") for i in range(1, 9))
-    log.write_text("".join(noise.format(i=i) for i in range(1, 3)) + steps + "\nstep 8 ended\n")
-    run = command_line(capsys)
-    assert run("new-plugin", "mine", "--from", log, "--into", tmp_path).status == 0
-    assert tomllib.loads((tmp_path / "mine.toml").read_text())["log"]["line"] == line
-    rows = run("parse", log, "--framework", tmp_path / "mine.toml", "--csv").out.splitlines()[1:]
-    assert [int(row.split(",")[0]) for row in rows] == list(range(1, 9))
-    assert all(row.split(",")[2] for row in rows)  # losses
-
-
-def test_steps_without_a_number_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = tmp_path / "a.log"
-    log.write_text(
-        "epoch 1 starts\n" + "".join(f"nll 3.{i} | 0.{i}5s/it | lr 1e-4\n" for i in (9, 7, 8)) + "took 9.5 s\n"
-    )
-    run = command_line(capsys)
-    assert run("new-plugin", "mine", "--from", log, "--into", tmp_path).status == 0
-    rows = run("parse", log, "--framework", tmp_path / "mine.toml", "--csv").out.splitlines()[1:]
-    assert [row.split(",")[:3] for row in rows] == [["1", "0.95", "3.9"], ["2", "0.75", "3.7"], ["3", "0.85", "3.8"]]
-
-
 def test_a_log_without_steps_is_rejected_and_nothing_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import Literal, get_args
 
-from llmb.plugins.declared.propose_line import propose_line
+from llmb.plugins.declared.propose_line import propose_lines
 from llmb.scripts.job_functions import job_functions
 from llmb.values.errors import LlmbError
 
@@ -35,7 +35,7 @@ def new_plugin(name: str, kind: PluginKind, into: Path, *, log: Path | None = No
     root = into / (f"{name}.toml" if kind == "declared" else words["__distribution__"])
     if root.exists():
         raise LlmbError(f"{root} exists; choose another name, or another folder with --into")
-    line = None if log is None else _line_of(log)
+    lines = [] if log is None else _lines_of(log)
     templates = files(__package__)
     sources = dict(_files(templates / kind, ""))
     if kind != "declared":
@@ -46,30 +46,32 @@ def new_plugin(name: str, kind: PluginKind, into: Path, *, log: Path | None = No
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             text = _replace(source.read_text(encoding="utf-8"), words)
-            target.write_text(text if line is None else _with_line(text, line), encoding="utf-8")
+            target.write_text(_with_lines(text, lines) if lines else text, encoding="utf-8")
         except OSError as error:
             raise LlmbError(f"cannot write {target}: {error.strerror}") from error
         written.append(target)
     return tuple(written)
 
 
-def _line_of(log: Path) -> str:
-    """Return a `line` of [log] that reads the steps of a log."""
+def _lines_of(log: Path) -> list[str]:
+    """Return each `line` of [log] that reads steps of a log."""
     try:
-        line = propose_line(log.read_bytes())
+        lines = propose_lines(log.read_bytes())
     except OSError as error:
         raise LlmbError(f"cannot read {log}: {error.strerror}") from error
-    if line is None:
+    if not lines:
         message = "no line has a number that rises, nor a step time; omit --from and write [log] line yourself"
         raise LlmbError(f"{log}: {message}")
-    return line
+    return lines
 
 
-def _with_line(text: str, line: str) -> str:
-    """Return the file of a declared framework with another `line`."""
-    is_literal = '"' in line and "'" not in line
-    quoted = f"'{line}'" if is_literal else json.dumps(line, ensure_ascii=False)
-    written = f"line = {quoted}   # proposed from a log: check the names"
+def _with_lines(text: str, lines: list[str]) -> str:
+    """Return the file of a declared framework with another `line`, or a list of them."""
+    quoted = [
+        f"'{line}'" if '"' in line and "'" not in line else json.dumps(line, ensure_ascii=False) for line in lines
+    ]
+    value = quoted[0] if len(quoted) == 1 else "".join(["[\n", *(f"    {each},\n" for each in quoted), "]"])
+    written = f"line = {value}   # proposed from a log: check the names"
     return re.sub(r"^line = .*$", lambda _: written, text, flags=re.MULTILINE)
 
 

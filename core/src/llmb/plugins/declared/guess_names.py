@@ -6,28 +6,30 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from llmb.plugins.declared.log_shapes import Shape
-from llmb.plugins.declared.number_names import KNOWN, SAME_VALUE, check_names
+from llmb.plugins.declared.log_shapes import TIME, Shape
+from llmb.plugins.declared.number_names import KNOWN, OTHER_UNITS, SAME_VALUE, TIMES, UNITS, check_names
 
 LONGEST_NAME: Final = 40
 
 _PER_GPU: Final = re.compile(r"gpu|device|chip|rank|\btps\b")
-_PER_SECOND: Final = r"(?:/ ?s(?:ec|econds?)?\b|_per_s(?:ec|econd)?\b| per (?:sec|second)\b|p/s)"
+_PER_SECOND: Final = r"(?:/ ?s(?:ec|econds?)?\b|_per_s(?:ec|econd)?(?![a-z])| per (?:sec|second)\b|p/s)"
 _RATES: Final = {
     "tokens": re.compile(rf"(?:(?:tok|token)s?{_PER_SECOND})|\btps\b|\btgs\b"),
     "samples_per_s": re.compile(rf"(?:samples?|seqs?|sequences?|img|images?){_PER_SECOND}"),
     "steps_per_s": re.compile(rf"(?:\bit|iters?|iterations?|steps?){_PER_SECOND}"),
 }
 _TFLOPS: Final = re.compile(r"(?<![a-z])t(?:era)?flop")
-_TIME: Final = re.compile(r"(?<![a-z])(?:times?|timing|seconds?|secs?|elapsed|duration|took|dt|latency)(?![a-z])")
 _OTHER_TIME: Final = re.compile(r"(?<![a-z])(?:eta|remaining|left|total|data|forward|backward|optimizer|load|loading)")
 _OTHER_LOSS: Final = re.compile(r"val|eval|test|aux|balanc")
 _VALIDATION: Final = re.compile(r"(?<![a-z])(?:val|valid|validation|eval|evaluation|test)(?![a-z])")
-_UNITS: Final = {"ms": "time_ms", "msec": "time_ms", "us": "time_us", "min": "time_min", "s": "time_s"}
 _SINCE_1970: Final = {"time_s": 1e9, "time_ms": 1e12}
 """Numbers from which a time is one of day, since 1970."""
 
-_UNIT: Final = re.compile(r"(?<![a-z])(msec|ms|us|min|s)(?![a-z])")
+_OTHER_UNIT: Final = re.compile(rf"(?:{OTHER_UNITS})(?![a-z])")
+_LABEL_UNIT: Final = re.compile(
+    rf"(?<![a-z])({'|'.join(unit for unit in UNITS if unit != 'min')})(?![a-z])|(?<![a-z])(min)\W*$"
+)
+"""A unit in the text before a number. Elsewhere than at its end, ``min`` is the minimum."""
 
 
 def name_numbers(shape: Shape) -> dict[int, str]:
@@ -41,8 +43,10 @@ def name_numbers(shape: Shape) -> dict[int, str]:
     for _, column, name in sorted(_known_names(shape, columns)):
         if column not in names and not _is_taken(name, names.values()):
             names[column] = name
+    if any(name in TIMES for name in names.values()):  # which counts, not the rate
+        names = {column: name for column, name in names.items() if name != "steps_per_s"}
     for column in columns:
-        name = _own_name(shape.label(column))
+        name = _own_name(shape.words_before(column))
         if column not in names and name and name not in names.values() and _is_metric(shape, column):
             names[column] = name
     return dict(sorted(names.items()))
@@ -75,7 +79,7 @@ def _is_metric(shape: Shape, column: int) -> bool:
 def _known_names(shape: Shape, columns: list[int]) -> Iterator[tuple[int, int, str]]:
     """Yield each number that may have a known name: its precedence, its column and the name."""
     for column in columns:
-        label, unit = shape.label(column).lower(), shape.words_after(column).lower()
+        label, unit = shape.words_before(column).lower(), shape.words_after(column).lower()
         around = f"{label} {unit}"
         if column == shape.step:
             continue
@@ -101,11 +105,13 @@ def _name_rate(around: str) -> str:
 
 def _name_time(label: str, unit: str) -> str:
     """Return the name of the step time with its unit, or "" for any other number."""
-    is_per_step = re.fullmatch(r"(?:ms|us|s)/(?:step|iter|it)", unit)
-    if not (_TIME.search(label) or is_per_step) or _OTHER_TIME.search(label):
+    is_per_step = re.search(r"^\W*(?:ms|us|s)/(?:step|iter|it)\W*$", unit or label)
+    if not (TIME.search(label) or is_per_step) or _OTHER_TIME.search(label) or _OTHER_UNIT.match(unit):
         return ""
-    found = _UNIT.search(re.split(r"[^a-z]", unit)[0]) or _UNIT.search(label.replace("_", " "))
-    return _UNITS[found[1]] if found else "time_s"
+    if name := UNITS.get(re.split(r"[^a-z\u00b5\u03bc]", unit)[0]):
+        return name
+    found = _LABEL_UNIT.search(label.replace("_", " "))
+    return UNITS[found[1] or found[2]] if found else "time_s"
 
 
 def _own_name(label: str) -> str:

@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from llmb.plugins.declared.log_lines import CLOCK, NUMBER
+from llmb.plugins.declared.number_names import OTHER_UNITS, UNITS
 from llmb.plugins.declared.step_values import as_number
 
 LONGEST_LINE: Final = 4 << 10
@@ -19,9 +20,25 @@ LONGEST_LINE: Final = 4 << 10
 MOSTLY: Final = 0.6
 """The share of lines on which a step number rises or stays. Ranks print the same step, and restarts go back."""
 
-_TOKEN: Final = re.compile(rf"(?<![\w.])(?:{CLOCK.decode()}|{NUMBER.decode()})")
+BAR: Final = "\ue000"
+"""The text of a shape instead of what a progress bar has between ``|``, which differs from line to line."""
+
+_BAR: Final = re.compile(r"(?<=%)\|[ #0-9\u2580-\u259f]*+\|")
+"""A bar of tqdm. Without Unicode, tqdm draws it of ``#`` and a digit: https://github.com/tqdm/tqdm, tqdm/std.py."""
+
+_BEGINS: Final = "|".join(["(?<![\\w.])", *(rf"(?<=\b(?i:{word}))" for word in ("step", "iter", "iteration", "batch"))])
+"""The places at which a number begins: not within a word, except in ``step12``."""
+
+_TOKEN: Final = re.compile(rf"(?=[-+.0-9nNiI])(?:{_BEGINS})(?:{CLOCK.decode()}|{NUMBER.decode()})")
 _STEP: Final = re.compile(r"(?<![a-z])(?:step|iter|iteration|it|batch|update)s?[\"'\]]?\s*[:=#]?\s*\[?$", re.IGNORECASE)
 _SEPARATOR: Final = re.compile(r"[|,;{}<>\[\]\u2580-\u259f]| - |\) ")
+_UNIT: Final = re.compile(rf" (?:{'|'.join(UNITS)}|{OTHER_UNITS})(?![A-Za-z_])(?:/[a-z]+)?")
+_MINIMUM: Final = re.compile(r" min\s*[:=]?\s*")
+
+TIME: Final = re.compile(
+    r"(?<![a-z])(?:times?|timing|seconds?|secs?|elapsed|duration|took|dt|latency)(?![a-z])", re.IGNORECASE
+)
+"""Words before a number that make it a time."""
 
 
 @attrs.frozen(slots=False)
@@ -30,21 +47,35 @@ class Shape:
 
     texts: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    lines: tuple[bytes, ...]
 
     def label(self, column: int) -> str:
         """Return the text before a number, from the last separator."""
-        text = self.texts[column]
+        text = self.texts[column].rpartition(BAR)[2]
         return _SEPARATOR.split(text)[-1].lstrip() or text.lstrip()
 
     def unit(self, column: int) -> str:
-        """Return the text that follows a number without a blank, up to a separator."""
-        return _SEPARATOR.split(self.texts[column + 1])[0].split(" ")[0]
+        """Return the text that follows a number, up to a separator or a blank.
+
+        If the number is a time, its unit may follow after a blank. In ``time 12.5 min 10.1``, ``min`` is the minimum.
+        """
+        after = _SEPARATOR.split(self.texts[column + 1])[0]
+        is_minimum = column + 2 < len(self.texts) and _MINIMUM.fullmatch(self.texts[column + 1])
+        unit = _UNIT.match(after) if TIME.search(self.label(column)) and not is_minimum else None
+        return unit[0] if unit else after.split(" ")[0]
+
+    def words_before(self, column: int) -> str:
+        """Return the text before a number, from the last separator, without the unit of the number before it."""
+        label = self.label(column)
+        unit = self.unit(column - 1) if column else ""
+        is_unit = _UNIT.fullmatch(f" {unit.strip()}") and self.texts[column].startswith(f"{unit} ")
+        return label.removeprefix(unit.strip()).lstrip() if is_unit else label
 
     def words_after(self, column: int) -> str:
-        """Return the unit of a number, even after a blank if no words come before the number."""
+        """Return the unit of a number, even an unknown one after a blank if no words come before the number."""
         before, after = self.texts[column], self.texts[column + 1]
         has_label = re.search("[A-Za-z]", _SEPARATOR.split(before)[-1])
-        return self.unit(column) if has_label else _SEPARATOR.split(after)[0].strip()
+        return (self.unit(column) if has_label else _SEPARATOR.split(after)[0]).strip()
 
     def column(self, column: int) -> tuple[str, ...]:
         """Return the texts of one number on all lines."""
@@ -52,17 +83,26 @@ class Shape:
 
     def values(self, column: int) -> tuple[float, ...]:
         """Return the values of one number on all lines, or nothing for a time of day."""
-        texts = self.column(column)
-        return () if any(":" in text for text in texts) else tuple(as_number("", text.encode()) for text in texts)
+        return self._values[column]
+
+    @cached_property
+    def _values(self) -> list[tuple[float, ...]]:
+        """The values of each number."""
+        columns = list(map(self.column, range(len(self.texts) - 1)))
+        return [() if any(":" in text for text in texts) else tuple(map(_as_float, texts)) for texts in columns]
 
     @cached_property
     def step(self) -> int | None:
         """The column of the step number: the first one after a word such as step, else the first that rises."""
-        columns = [column for column in range(len(self.texts) - 1) if self.rises(column)]
+        columns = [each for each in range(len(self.texts) - 1) if self.rises(each) and not self._is_of_duration(each)]
         labelled = [column for column in columns if _STEP.search(self.label(column))]
         if labelled or len(self.rows) == 1:
             return next(iter(labelled), None)
         return next((each for each in columns if not self.unit(each).startswith(("%", ":", "-"))), None)
+
+    def _is_of_duration(self, column: int) -> bool:
+        """Check whether a number is that of the minutes or seconds in ``[00:41<02:10``."""
+        return ":" in (self.texts[column], self.texts[column + 1])
 
     @property
     def names_step(self) -> bool:
@@ -78,24 +118,31 @@ class Shape:
         values = self.values(column)
         if not values or not all(value >= 0 and value.is_integer() for value in values):
             return False
+        if any(text[-1].isalpha() for text in self.column(column)):
+            return False  # shortened, as in 1.21K
         pairs = list(pairwise(values))
         rising = sum(before <= value for before, value in pairs)
         return not pairs or (len(set(values)) > 1 and rising >= MOSTLY * len(pairs))
 
 
-def find_shapes(lines: Iterable[str]) -> list[Shape]:
+def _as_float(text: str) -> float:
+    return as_number("", text.encode())
+
+
+def find_shapes(lines: Iterable[bytes]) -> list[Shape]:
     """Return the shapes of all lines with numbers, the most frequent first."""
-    rows: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    found: dict[tuple[str, ...], list[tuple[tuple[str, ...], bytes]]] = {}
     for line in lines:
         if len(line) <= LONGEST_LINE:
-            texts, numbers = _split(line)
-            rows.setdefault(texts, []).append(numbers)
-    shapes = [Shape(texts, tuple(each)) for texts, each in rows.items() if len(texts) > 1]
+            texts, numbers = _split(line.decode(errors="replace"))
+            found.setdefault(texts, []).append((numbers, line))
+    shapes = [Shape(texts, *zip(*each, strict=True)) for texts, each in found.items() if len(texts) > 1]
     return sorted(shapes, key=lambda each: -len(each.rows))
 
 
 def _split(line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the texts around the numbers of a line, and the numbers."""
+    line = _BAR.sub(f"|{BAR}|", line)
     texts, numbers, place = [], [], 0
     for match in _numbers(line):
         texts.append(line[place : match.start()])

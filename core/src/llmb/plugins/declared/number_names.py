@@ -11,6 +11,17 @@ from llmb.values.nearest_name import nearest_name
 TIMES: Final[Mapping[str, float]] = {"time_s": 1, "time_ms": 1e3, "time_us": 1e6, "time_min": 1 / 60}
 """Names of the step time, with the units in a second."""
 
+UNITS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "time_s"),
+    **dict.fromkeys(("ms", "msec", "msecs", "millisecond", "milliseconds"), "time_ms"),
+    **dict.fromkeys(("us", "usec", "usecs", "\u00b5s", "\u03bcs", "microsecond", "microseconds"), "time_us"),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), "time_min"),
+}
+"""Words in logs for a unit of time, with the name of a step time in that unit."""
+
+OTHER_UNITS: Final = "d|days?|h|hrs?|hours?|m"
+"""Units of a time that has a second number, as in ``1m 20s``: a pattern."""
+
 RATES: Final = ("steps_per_s", "samples_per_s")
 """Names of rates that are the inverse of the step time."""
 

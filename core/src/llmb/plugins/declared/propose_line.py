@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
 from llmb.logs.ansi_escapes import without_escapes
 from llmb.logs.rank_labels import LABEL
 from llmb.plugins.declared.guess_names import name_numbers
 from llmb.plugins.declared.log_lines import LogLine, compile_line
-from llmb.plugins.declared.log_shapes import Shape, find_shapes
+from llmb.plugins.declared.log_shapes import BAR, Shape, find_shapes
 from llmb.plugins.declared.number_names import KNOWN
 from llmb.values.errors import SpecError
 
+_RATE: Final = re.compile(r"\{time_s\}s/([a-z]+)|\{steps_per_s\}([a-z]+)/s")
 
-def propose_line(log: bytes) -> str | None:
-    """Return a `line` that reads the steps of a log, or None if the log has none.
+
+def propose_lines(log: bytes) -> list[str]:
+    """Return the `line` that reads the steps of a log, or several, or nothing if the log has no steps.
 
     Shapes with an integer that rises come first, then those with a time or a rate and a loss, then those with a word
     such as step before the integer, and then the most frequent one. A shape without such an integer needs several
@@ -22,11 +26,26 @@ def propose_line(log: bytes) -> str | None:
     """
     data, _ = without_escapes(log)
     lines = [line[len(label[0]) if (label := LABEL.match(line)) else 0 :] for line in data.splitlines()]
-    shapes = find_shapes(line.decode(errors="replace") for line in lines)
-    for shape in sorted(filter(_has_steps, shapes), key=_precedence, reverse=True):
+    shapes = sorted(filter(_has_steps, find_shapes(lines)), key=_precedence, reverse=True)
+    for number, shape in enumerate(shapes):
         if line := _propose(shape):
-            return line
-    return None
+            bars = [_propose(each) for each in shapes[number + 1 :] if _has_bar(shape) and _has_bar(each)]
+            proposed = [line, *(each for each in bars if each and line.startswith(each))]
+            return list(dict.fromkeys((*proposed, *map(_with_other_rate, proposed))))
+    return []
+
+
+def _has_bar(shape: Shape) -> bool:
+    """Check whether a progress bar comes before the step number. Only some bars may have a loss behind them."""
+    return shape.step is not None and BAR in shape.texts[shape.step]
+
+
+def _with_other_rate(line: str) -> str:
+    """Return a line with ``it/s`` instead of ``s/it``, or the reverse. tqdm prints the rate if it exceeds 1."""
+    if "{step}" not in line or not (rate := _RATE.search(line)):
+        return line
+    other = f"{{steps_per_s}}{rate[1]}/s" if rate[1] else f"{{time_s}}s/{rate[2]}"
+    return line.replace(rate[0], other)
 
 
 def _has_steps(shape: Shape) -> bool:
@@ -59,13 +78,15 @@ def _propose(shape: Shape) -> str | None:
 
 
 def _misread(shape: Shape, names: Mapping[int, str], line: LogLine) -> int | None:
-    """Return the first column that the line does not read from the first log line of the shape, or None."""
-    row = shape.rows[0]
-    text = "".join(f"{before}{number}" for before, number in zip(shape.texts, (*row, ""), strict=True))
-    found = line.read(text.encode())
-    if found is None:
-        return list(names)[-1]
-    return next((each for each, name in names.items() if found[name] != row[each].encode()), None)
+    """Return the first column that the line does not read from a log line of the shape, or None."""
+    for row, text in zip(shape.rows, shape.lines, strict=True):
+        found = line.read(text)
+        if found is None:
+            return list(names)[-1]
+        wrong = next((each for each, name in names.items() if found[name] != row[each].encode()), None)
+        if wrong is not None:
+            return wrong
+    return None
 
 
 def _write(shape: Shape, names: Mapping[int, str]) -> str:
@@ -74,7 +95,7 @@ def _write(shape: Shape, names: Mapping[int, str]) -> str:
     for column, name in names.items():
         if before is None:
             line = _escape(shape.label(column))
-        elif column == before + 1:
+        elif column == before + 1 and BAR not in shape.texts[column]:
             line += _escape(shape.texts[column])
         else:
             line += f"{_escape(shape.unit(before))} ... {_escape(shape.label(column))}"
