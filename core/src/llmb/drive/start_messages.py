@@ -1,4 +1,4 @@
-"""What llmb does before runs are followed, as messages: a user always sees the reason of a pause."""
+"""Messages about what llmb does before runs are followed, so that a user always sees the reason of a pause."""
 
 from collections.abc import Sized
 
