@@ -79,8 +79,10 @@ def toy_class() -> type[ToyRuns]:
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Build a wheel of every distribution. Return the wheels by folder name."""
-    return build([*PRODUCT, *EXAMPLES], tmp_path_factory.mktemp("wheels"))
+    """Build a wheel of every distribution, once for all processes of the tests. Return the wheels by folder name."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "wheels"
+    return build([*PRODUCT, *EXAMPLES], folder)
 
 
 @pytest.fixture(scope="session")

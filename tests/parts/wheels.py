@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -18,15 +19,21 @@ UV = uv.find_uv_bin()
 
 
 def build(projects: Iterable[Path], folder: Path) -> dict[str, Path]:
-    """Build the wheel of each project from its source distribution. Return the wheels by folder name."""
+    """Build the wheel of each project from its source distribution. Return the wheels by folder name.
+
+    Another process may build them in the same folder at the same time: each wheel is built once.
+    """
 
     def one(project: Path) -> tuple[str, Path]:
         out = folder / project.name
-        run(UV, "build", "--quiet", "--out-dir", str(out), str(project))
+        if not list(out.glob("*.whl")):
+            run(UV, "build", "--quiet", "--out-dir", str(out), str(project))
         [wheel] = out.glob("*.whl")
         return project.name, wheel
 
-    with ThreadPoolExecutor(2) as pool:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock, ThreadPoolExecutor(2) as pool:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         return dict(pool.map(one, projects))
 
 
