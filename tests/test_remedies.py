@@ -33,6 +33,8 @@ RANKS = 2048
 SCREEN = 45
 """Lines of a large terminal."""
 
+pytestmark = pytest.mark.xdist_group("remedies")  # all files are read once
+
 SPEC_LINE = re.compile(r"\w+ = .+")
 """A line of a spec, such as `segment = false`."""
 
