@@ -105,6 +105,55 @@ def test_nan_is_remembered_if_the_step_is_printed_again() -> None:
     assert series.nan
 
 
+def losses(first: int, last: int, loss: float | None = 1.0, rank: int | None = None) -> list[Step]:
+    return [Step(step=number, loss=loss, rank=rank) for number in range(first, last + 1)]
+
+
+def test_nan_is_forgotten_once_a_rewound_run_repeated_the_step_with_a_loss() -> None:
+    series = StepSeries()
+    series.add([*losses(1, 28), *losses(29, 30, math.nan), Notice(kind="nan", text="aborting")], "log")
+    series.add(losses(21, 29), "log")
+    assert series.nan  # step 30 is still that of before
+    series.add(losses(30, 30))  # found at the end of the log
+    assert not series.nan
+    series.add(losses(31, 31, math.nan), "log")
+    assert series.nan
+
+
+def test_a_gradient_of_nan_is_forgotten_once_a_rewound_run_repeated_the_step() -> None:
+    series = StepSeries()
+    series.add([*losses(1, 30), Notice(kind="nan", text="the gradient norm of iteration 30 is NaN"), *losses(21, 40)])
+
+    assert not series.nan
+
+
+def test_nan_of_a_repeated_step_counts() -> None:
+    series = StepSeries()
+    series.add([*losses(1, 30, math.nan), *losses(1, 29), *losses(30, 30, math.nan), *losses(31, 40)])
+
+    assert series.nan
+
+
+@pytest.mark.parametrize(
+    ("source", "rank", "loss"),
+    [("rank1.log", None, 1.0), ("rank0.log", 1, 1.0), ("rank0.log", None, None)],
+    ids=["another log", "another rank", "no loss"],
+)
+def test_nan_of_one_process_stays_whatever_the_others_print(source: str, rank: int | None, loss: float | None) -> None:
+    series = StepSeries()
+    series.add(losses(1, 30, math.nan), "rank0.log")
+    series.add(losses(1, 30, loss, rank), source)
+
+    assert series.nan
+
+
+def test_a_long_run_of_nan_is_forgotten_once_it_is_repeated() -> None:
+    series = StepSeries()
+    series.add([*losses(0, 20_000, math.nan), *losses(0, 20_000)])
+
+    assert not series.nan
+
+
 def test_a_notice_of_nan_is_enough() -> None:
     series = series_of(range(3))
     series.add([Notice(kind="nan")])

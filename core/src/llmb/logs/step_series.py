@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
+from llmb.logs.nan_steps import NanSteps, Process
 from llmb.values.error_text import format_value
 from llmb.values.steps import Notice, NoticeKind, Step, rhythm
 
@@ -82,40 +83,63 @@ class StepSeries:
 
     def __init__(self, *, first_step: int | None = None) -> None:
         self.first_step = first_step
-        self.nan = False
-        """True if a loss of the current run was NaN, according to its steps or to a notice."""
         self.end_texts: Sequence[str] = ()
         """Texts of which the log of a complete run contains one at its end."""
         self.checkpoints_s = 0.0
         """The time that the current run spent on checkpoints between its steps, as far as the log states it."""
         self._steps = SortedSteps(attempt=0)
         self._notices: dict[Notice, None] = {}
+        self._nan_steps = NanSteps()
+        self._sources: set[str] = set()
+        self._last: Step | None = None
         self._announced_steps: int | None = None
 
-    def add(self, items: Iterable[Step | Notice]) -> None:
-        """Add what a parser returned."""
+    def add(self, items: Iterable[Step | Notice], source: str | None = None) -> None:
+        """Add what a parser returned for a log, or at the end of all logs (None)."""
+        if source is not None:
+            self._sources.add(source)
+        elif len(self._sources) == 1:
+            (source,) = self._sources
+        source = source or ""
         for item in items:
             attempt = self._steps.attempt
             if item.attempt is not None and item.attempt < attempt:
                 continue  # of an earlier run
             if isinstance(item, Notice):
-                self._note(item)
+                self._note(item, source)
                 continue
             if item.attempt > attempt:
                 self._steps = SortedSteps(item.attempt)
                 self._notices.clear()
-                self.nan, self.checkpoints_s = False, 0.0
+                self._nan_steps.clear()
+                self.checkpoints_s = 0.0
             self._steps.put(item)
+            self._last = item
             if item.loss != item.loss:  # only NaN differs from itself
-                self.nan = True
+                self._nan_steps.add(item.step, (source, item.rank))
+            elif self._nan_steps.printed:
+                self._repeat(item, (source, item.rank))
 
-    def _note(self, notice: Notice) -> None:
+    def _repeat(self, step: Step, process: Process) -> None:
+        if step.loss is None:
+            self._nan_steps.move_to(step.step, process)
+        else:
+            self._nan_steps.repeat(step.step, process)
+
+    def _note(self, notice: Notice, source: str) -> None:
         if notice.kind == "total steps":
             self._announced_steps = notice.value
         if len(self._notices) < MOST_NOTICES:
             self._notices[notice] = None
-        self.nan = self.nan or notice.kind == "nan"
+        if notice.kind == "nan":  # of the step before it
+            last = self._last or Step(step=0)
+            self._nan_steps.add(last.step, (source, last.rank))
         self.checkpoints_s += notice.time_s or 0.0
+
+    @property
+    def nan(self) -> bool:
+        """True if a loss of the current run was NaN, according to a notice or to steps that were not repeated."""
+        return bool(self._nan_steps)
 
     @property
     def attempt(self) -> int:

@@ -36,10 +36,10 @@ BEGAN = re.compile(rb'"key": ?"(?:init_start|run_start)"')
 def log_status(series: StepSeries, steps_asked: int | None = None) -> LogStatus:
     """Return whether a log contains all steps of its run: ``steps_asked``, else the number that the log announces.
 
-    ``no_data`` means that there is no step, and ``nan`` that a loss was NaN at any step. ``complete`` means that all
-    steps are there, even if a failure follows them. If the number of steps is unknown, a log is ``complete`` unless it
-    reports a failure without reporting that the run finished. A log without the end of the training is incomplete if
-    the framework prints the end.
+    ``no_data`` means that there is no step, and ``nan`` that a loss was NaN at any step (`llmb.logs.nan_steps`).
+    ``complete`` means that all steps are there, even if a failure follows them. If the number of steps is unknown, a
+    log is ``complete`` unless it reports a failure without reporting that the run finished. A log without the end of
+    the training is incomplete if the framework prints the end.
     """
     if not series.steps:
         return "no_data"
