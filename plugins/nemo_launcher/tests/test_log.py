@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import attrs
 import pytest
 from parts.garbled import garbled, read
 
-from llmb import Notice, Step
+from llmb import Notice, Step, parse
 from llmb_nemo_launcher.log import NeMoLog
 
 BAR = "reduced_train_loss=11.20, global_step=1.000, consumed_samples=256.0, train_step_timing in s=24.80"
+NEMO_2_TIME = "reduced_train_loss: 9.1 | train_step_timing in s: 5.7"
 OLD = "reduced_train_loss=11.30, global_step=0.000, consumed_samples=128.0, train_step_timing in s=44.90"
 
 
@@ -253,6 +255,37 @@ def test_a_last_line_that_is_cut_before_its_time_is_no_step() -> None:
 
     assert [step.step for step in steps(f"{first}{time}\n{second}lr: 0")] == [1]
     assert [step.step for step in steps(f"{first}lr: 0\n{second}lr: 0\n{second[:-30]}")] == [1, 2]  # none has a time
+
+
+@pytest.mark.parametrize(
+    ("lines", "total"),
+    [
+        ([(0, 19, 0), (19, 19, 19)], 20),
+        ([(19, 19, 19), (0, 19, 20), (4, 19, 24)], 40),
+        ([(9, 19, 29), (0, 19, 40)], 60),
+        ([(19, 59, 19), (0, 59, 20)], 60),  # of all epochs, from max_steps
+        ([(0, 14, 5), (14, 14, 19)], 15),  # resumed after 5 of 20 steps
+    ],
+    ids=["one epoch", "second epoch", "third epoch", "total of all", "resumed"],
+)
+def test_the_total_of_nemo_2_counts_the_epochs_before(lines: list[tuple[int, int, int]], total: int) -> None:
+    found = items(
+        *(f"Training epoch 0, iteration {n}/{last} | global_step: {step} | {NEMO_2_TIME}\n" for n, last, step in lines)
+    )
+
+    assert [item.value for item in found if isinstance(item, Notice)][-1] == total
+
+
+def test_a_crash_in_the_second_epoch_of_nemo_2_is_no_complete_run(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    lines = [f"Training epoch {n // 20}, iteration {n % 20}/19 | global_step: {n} | {NEMO_2_TIME}\n" for n in range(25)]
+    log.write_text("".join([*lines, "[rank5]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.\n"]))
+
+    parsed = parse(log, framework="nemo_launcher")
+
+    assert (parsed.status, parsed.series.total_steps) == ("incomplete", 40)
+    assert parsed.failure is not None
+    assert "out of memory" in parsed.failure.cause
 
 
 NEMO_2 = "Training epoch 0, iteration {0}/19 | lr: 1e-05 | global_step: {0} | reduced_train_loss: 1.5 | "

@@ -102,7 +102,8 @@ class NeMoLog(LineParser):
         needles = _WRAPPED if wrapped else _LINES
         if wrapped or self._begun:
             self.needles = needles
-        step = match and _iteration(int(match[1]), line[match.end() :], torn=torn)
+        iteration = int(match[1]) if match else 0
+        step = match and _iteration(iteration, line[match.end() :], torn=torn)
         numbered = b"global_step: " in line or not wrapped or (_LOSS_FIELD in line and not cut)
         if not match or not step or not numbered:
             return []
@@ -111,7 +112,8 @@ class NeMoLog(LineParser):
             self._begin(0, needles)
         elif torn and self._has_times and step.time_s is None:
             return []  # cut off before its time
-        return [*self._total_steps(int(match[2]) + 1), step]
+        total, before = int(match[2]) + 1, step.step - iteration
+        return [*self._total_steps(_total_of_epochs(total, before) if before else total), step]
 
     def _read_wrapped(self, line: bytes) -> list[Step | Notice]:
         """Return the step of NeMo 2 whose record began in a line before, with the fields that are printed so far."""
@@ -186,6 +188,16 @@ class NeMoLog(LineParser):
             return []
         self._total = total
         return [Notice(kind="total steps", text=f"{total} steps", value=total)]
+
+
+def _total_of_epochs(total: int, before: int) -> int:
+    """Return the number of steps up to the end of an epoch with so many steps, and with steps before it.
+
+    With ``max_steps``, NeMo 2 shows the number of all epochs instead, which is more than there are steps before.
+    The iterations of a run that resumed may begin anywhere, so only steps of complete epochs count.
+    Source: ProgressPrinter in nemo/lightning/pytorch/callbacks/progress_printer.py (NVIDIA/NeMo).
+    """
+    return total + before if before >= total and before % total == 0 else total
 
 
 def _iteration(iteration: int, text: bytes, *, torn: bool) -> Step | None:
