@@ -107,3 +107,19 @@ def test_the_runs_of_a_real_log_are_counted(llmb: Llmb, name: str, framework: st
     for run in range(1, runs + 1):
         found = llmb("parse", path, "--framework", framework, "--run", run, "--json").json
         assert len({step["step"] for step in found["steps"]}) == len(found["steps"]) > 0
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_log_with_its_newest_line_first_is_one_run_and_has_a_warning(llmb: Llmb, tmp_path: Path, name: str) -> None:
+    log = tmp_path / "run.log"
+    lines = run_of(FORMATS[name], 2, 50).splitlines(keepends=True)
+    log.write_text("".join(reversed(lines)))
+
+    answer = llmb("parse", log, "--json")
+
+    assert (answer.status, answer.json["runs_in_log"]) == (0, 1)
+    assert [step["step"] for step in answer.json["steps"]] == list(range(1, 51))
+    assert "the newest line comes first" in answer.err
+    assert "`tac`" in answer.err
+    log.write_text("".join(lines))
+    assert "newest line" not in llmb("parse", log).err

@@ -62,6 +62,22 @@ def test_a_run_begins_with_the_lowest_first_step_of_its_ranks() -> None:
     assert numbers([6, 5, 7, 6, 8, 7, 9, 8, 9], range(5, 7)) == [5, 6]
 
 
+@pytest.mark.parametrize(
+    "printed", [range(50), range(1, 51), range(0, 50, 10), [1, *range(10, 60, 10)], range(120, 150)], ids=str
+)
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_log_with_its_newest_line_first_has_the_steps_of_one_run(printed: Sequence[int], ranks: int) -> None:
+    series = run_of(("", number) for number in by_turns(*[printed[::-1]] * ranks))
+
+    assert [step.step for step in series.steps] == list(printed)
+    assert (series.attempt, series.newest_first) == (0, True)
+
+
+@pytest.mark.parametrize("printed", [[50, *range(50)], [50, *range(40, 48)], [3, 2, 1, *range(4, 50)], [1], []])
+def test_a_log_whose_numbers_fall_at_most_for_a_moment_has_its_oldest_line_first(printed: list[int]) -> None:
+    assert not run_of(("", number) for number in printed).newest_first
+
+
 def test_a_late_first_step_at_the_end_of_the_log_is_no_restart() -> None:
     assert numbers(range(8), [0]) == list(range(8))
 

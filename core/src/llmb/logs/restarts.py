@@ -8,6 +8,7 @@ The rules, for the lines of one rank or of ranks that are not labelled:
   from there and is nearer to that number than to the end of the run.
 - Until the next number is known, the step is held back. If the next number exceeds all numbers of the run, or the log
   ends, the step was only a late line.
+- No run begins in a log with its newest line first: its numbers have only fallen, several times.
 
 So ranks that print all their steps may be interleaved in any order that can occur: every step is kept once.
 """
@@ -23,21 +24,27 @@ from llmb.values.steps import Step
 FIRST_LINE_LOST = 10
 """Steps of a run that began at 0 after which a 1 begins a new run. Before, a 1 is a late line."""
 
+NEWEST_FIRST = 3
+"""Numbers that each are the lowest so far, and follow no higher one, after which the newest line of a log is first."""
+
 
 @attrs.define
 class _Rank:
-    """Numbers that one rank has printed: the first, the highest, and how often the highest rose."""
+    """Numbers that one rank has printed: the lowest one of the start, the highest, and how often either was passed."""
 
     first: int
     highest: int
     rises: int = 0
+    falls: int = 0
     held: dict[int, Step] = attrs.field(factory=dict)
 
     def may_begin_run(self, number: int) -> bool:
         """Check whether a number that is not a new highest may be the first number of a new run."""
-        if number == self.highest:
+        if number == self.highest or (not self.rises and self.falls >= NEWEST_FIRST):
             return False
-        if number == self.first or number <= min(1, self.first):
+        if number == self.first:
+            return self.rises > 0
+        if number <= min(1, self.first):
             return True
         return number == 1 and self.rises >= FIRST_LINE_LOST
 
@@ -66,6 +73,7 @@ class Numbering:
             return ()
         elif number < rank.first:
             rank.first = number
+            rank.falls += 1
         step.attempt = self.attempt
         return (step,)
 

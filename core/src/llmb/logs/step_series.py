@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
 from llmb.logs.nan_steps import NanSteps, Process
+from llmb.logs.restarts import NEWEST_FIRST
 from llmb.values.error_text import format_value
 from llmb.values.steps import Notice, NoticeKind, Step, rhythm
 
@@ -22,10 +23,14 @@ class SortedSteps(Sequence[Step]):
         self.numbers: list[int] = []
         """The number of each step, in ascending order."""
         self._steps: list[Step] = []
+        self._first_put = 0
+        self._falls = 0  # numbers below all earlier ones
 
     def put(self, step: Step) -> None:
         """Add a step, or replace the step of the same number."""
         number = step.step
+        if not self.numbers:
+            self._first_put = number
         if not self.numbers or number > self.numbers[-1]:
             self.numbers.append(number)
             self._steps.append(step)
@@ -36,6 +41,12 @@ class SortedSteps(Sequence[Step]):
         else:
             self.numbers.insert(place, number)
             self._steps.insert(place, step)
+            self._falls += place == 0
+
+    @property
+    def newest_first(self) -> bool:
+        """True if the first step has the highest number, and several others came in falling order."""
+        return self._falls >= NEWEST_FIRST and self.numbers[-1] == self._first_put
 
     @property
     def rhythm(self) -> int:
@@ -194,6 +205,11 @@ class StepSeries:
     def rhythm(self) -> int:
         """The most common distance between printed steps, or 1 if no distance occurs twice."""
         return self._steps.rhythm
+
+    @property
+    def newest_first(self) -> bool:
+        """True if the lines of the log are in reverse: the newest one is first."""
+        return self._steps.newest_first
 
     @property
     def missing_end(self) -> str:

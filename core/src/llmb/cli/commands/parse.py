@@ -54,6 +54,11 @@ RunRecipe = Annotated[
 Gpus = Annotated[int | None, typer.Option("--gpus", metavar="N", min=1, help="Number of GPUs of the run of --recipe.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print a line per step, or per log if there are several.")]
 NO_FRAMEWORK = "no installed framework finds a step; it may have failed before the first one, or see --framework"
+NEWEST_FIRST = (
+    "the newest line comes first, so the cause of a failure may be missing; reverse the log with `tac`, or read it "
+    "from Google Cloud with `gcloud logging read --order=asc`"
+)
+"""Advice for a log whose steps are complete, but whose messages are not where llmb searches for them."""
 
 
 def parse(
@@ -99,6 +104,8 @@ def parse(
         _print_log(parsed[0].logs[0], as_json=as_json, as_csv=as_csv)
     else:
         _print_logs(parsed, error, as_json=as_json, as_csv=as_csv, full_names=full_names)
+    for log in (log for each in parsed for log in each.logs if log.series.newest_first):
+        output.print_message(f"{log.path}: {NEWEST_FIRST}")
     all_have_steps = _explain_missing_steps(parsed, name, guessed=not stated and not has_steps)
     if error or not all_have_steps:
         raise typer.Exit(error.exit_code if error else 1)
