@@ -101,6 +101,14 @@ def test_errors_that_were_there_before_the_job_do_not_count() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("counters", "errors"),
+    [([3, 3, 0, 0], []), ([3, 4, 0, 2], ["3 uncorrected"]), (["[N/A]", 2, "[N/A]", 3], ["1 uncorrected"])],
+)
+def test_a_counter_that_a_reset_set_to_zero_loses_and_adds_no_errors(counters: list[object], errors: list[str]) -> None:
+    assert [detail for *_, detail in problems(*(sample(ecc=count) for count in counters))] == errors
+
+
 def test_messages_of_the_tool_are_kept_once_with_their_node() -> None:
     lost = "n1, gpu, Unable to determine the device handle for GPU0000:3B:00.0: GPU is lost.\n"
     found = summarise(lost, lost, "n2, error, nvidia-smi not found\n")

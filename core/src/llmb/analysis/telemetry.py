@@ -153,13 +153,14 @@ class _Gpu:
     last: _Sample | None = None
     last_follows_pause: bool = False
     idle: int = 0
-    first_ecc: float | None = None
     last_ecc: float | None = None
+    ecc_errors: float = 0.0  # rises of the counter, which a reset of the GPU sets to 0
 
     def add(self, sample: _Sample) -> None:
         """Add a sample."""
         if sample.ecc_errors is not None:
-            self.first_ecc = sample.ecc_errors if self.first_ecc is None else self.first_ecc
+            if self.last_ecc is not None:
+                self.ecc_errors += max(0.0, sample.ecc_errors - self.last_ecc)
             self.last_ecc = sample.ecc_errors
         if not sample.is_busy:
             self.idle += 1
@@ -241,7 +242,7 @@ def _find_problems(samples: _Samples, busy: Mapping[tuple[str, int], _Gpu]) -> I
     yield from _find_throttled(busy)
     yield from _find_outliers(busy)
     for (node, index), gpu in sorted(samples.gpus.items()):
-        if errors := int((gpu.last_ecc or 0) - (gpu.first_ecc or 0)):
+        if errors := int(gpu.ecc_errors):
             yield GpuProblem(node=node, gpu=index, problem="ECC errors", detail=f"{errors} uncorrected")
     for (node, index, name), (begin, end) in sorted(samples.links.items()):
         if end > begin:
