@@ -16,7 +16,7 @@ from llmb.logs.last_messages import LONGEST_LINE
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line, processes_of_logs
 from llmb.logs.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
 from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, tail_starts, text_below
-from llmb.logs.timestamps import time_at
+from llmb.logs.timestamps import comparable, time_at
 from llmb.values.failure import UNKNOWN, Failure, Signature
 from llmb.values.frozen import FrozenMap
 
@@ -198,7 +198,8 @@ def _earliest(hits: Sequence[Hit]) -> Hit:
     weight = min(hit.weight for hit in hits)
     candidates = [hit for hit in hits if hit.weight == weight]
     times = [time_at(hit.path, hit.offset) for hit in candidates] if len(candidates) > 1 else []
-    dated = [(time, hit) for time, hit in zip(times, candidates, strict=False) if time]
-    if dated and len(dated) == len(candidates):
+    known = [time for time in times if time]
+    if known and len(known) == len(candidates):
+        dated = zip(comparable(known), candidates, strict=True)
         return min(dated, key=lambda each: (each[0], each[1].offset))[1]
     return min(candidates, key=lambda hit: hit.offset)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 NEARBY: Final = 16 << 10
 """Bytes before and after a line that are searched for a time."""
 
-Timestamp = tuple[int, int, int, int, float]
-"""Month, day, hour, minute and second. Many logs omit the year."""
+Timestamp = tuple[int | None, int, int, int, int, float]
+"""Year, month, day, hour, minute and second. The year is None if the log omits it, as glog does."""
 
 _TIME = re.compile(
-    rb"""(?: \b\d{4}[-/](?P<m>\d\d)[-/](?P<d>\d\d)[T_\ :] | \b[EWIF](?P<month>\d\d?)(?P<day>\d\d)\ ) # ISO 8601; glog
+    rb"""(?: # ISO 8601, or glog
+           \b(?P<year>\d{4})[-/](?P<m>\d\d)[-/](?P<d>\d\d)[T_\ :]
+         | \b[EWIF](?P<month>\d\d?)(?P<day>\d\d)\ )
          (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d(?:[.,]\d+)?)""",
     re.VERBOSE,
 )
@@ -29,5 +32,12 @@ def time_at(path: Path, offset: int) -> Timestamp | None:
     match = times[-1] if times else _TIME.search(after)
     if match is None:
         return None
+    year = int(match["year"]) if match["year"] else None
     month, day = int(match["m"] or match["month"]), int(match["d"] or match["day"])
-    return month, day, int(match["hour"]), int(match["minute"]), float(match["second"].replace(b",", b"."))
+    return year, month, day, int(match["hour"]), int(match["minute"]), float(match["second"].replace(b",", b"."))
+
+
+def comparable(times: Sequence[Timestamp]) -> Sequence[tuple[float, ...]]:
+    """Return the times in a form that orders them. The year counts only if all of them have one."""
+    dated = [(year or 0, *rest) for year, *rest in times]
+    return dated if all(time[0] for time in dated) else [(0, *rest) for _, *rest in dated]

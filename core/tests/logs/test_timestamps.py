@@ -1,0 +1,35 @@
+"""Order of errors in several logs, by the times of their lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from llmb.logs.diagnose import diagnose
+
+MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"
+ECC = "RuntimeError: CUDA error: uncorrectable ECC error encountered"
+
+
+@pytest.mark.parametrize(
+    ("memory", "ecc", "cause"),
+    [
+        ("2026-01-01 00:00:02,1 ", "2025-12-31 23:59:58,1 ", "a GPU has a hardware error"),
+        ("2025-12-31 23:59:58 ", "2026-01-01T00:00:02 ", "the accelerator is out of memory"),
+        ("2025/11/22 10:00:02 ", "E1122 10:00:01.500 ", "a GPU has a hardware error"),
+        ("E1122 10:00:01.500 ", "2025/11/22 10:00:02 ", "the accelerator is out of memory"),
+    ],
+    ids=["new year", "old year", "no year in the first", "no year in the second"],
+)
+def test_of_several_logs_the_error_with_the_earliest_time_is_the_cause(
+    tmp_path: Path, memory: str, ecc: str, cause: str
+) -> None:
+    logs = [tmp_path / "rank0.log", tmp_path / "rank1.log"]
+    logs[0].write_text(f"{memory}{MEMORY}\n")
+    logs[1].write_text(f"{ecc}{ECC}\n")
+
+    found = diagnose(logs)
+
+    assert found is not None
+    assert found.cause.startswith(cause)
