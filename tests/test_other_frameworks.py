@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -36,6 +37,21 @@ def test_the_framework_that_wrote_a_folder_is_found_in_eight_of_its_logs(llmb: L
     (tmp_path / "h.log").write_bytes(NEMO_STEP)
     known = f"llmb: {tmp_path}: no maxtext steps found; these are logs of nemo_launcher: use --framework nemo_launcher"
     assert llmb("parse", tmp_path, "--framework", "maxtext").err.splitlines()[-1].startswith(known)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_the_framework_that_wrote_a_folder_is_found_behind_many_binary_files(
+    llmb: Llmb, tmp_path: Path, compressed: bool
+) -> None:
+    for name in "abcdefgh":
+        (tmp_path / f"{name}.out").write_bytes(bytes(range(128, 256)) * 2000)
+    log = tmp_path / ("i.log.gz" if compressed else "i.log")
+    log.write_bytes(gzip.compress(NEMO_STEP) if compressed else NEMO_STEP)
+
+    named = llmb("parse", tmp_path, "--framework", "maxtext")
+    assert "these are logs of nemo_launcher" in named.err
+    assert "passed over 8 files" in named.err
+    assert [each["path"] for each in llmb("parse", tmp_path, "--json").json["logs"]] == [str(log)]
 
 
 def test_without_a_framework_the_one_that_finds_steps_reads_the_log(llmb: Llmb, tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import attrs
 
+from llmb.parsing.compressed import sample_unpacked
 from llmb.parsing.directories import ParsedPath
-from llmb.parsing.file_filter import files_below, is_named_like_a_log
+from llmb.parsing.file_filter import files_below, is_binary, is_named_like_a_log
 from llmb.parsing.parse_log import LogReader, ParsedLog
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.arguments import check_arguments
@@ -65,7 +67,7 @@ def _describe_read(name: str) -> str:
 def _first_logs(path: Path, most: int = TRIED_LOGS) -> list[Path]:
     """Return a log, or the first logs of a directory. Raise LogError if the path cannot be read."""
     if os.path.isdir(path):
-        return _different_first(filter(is_named_like_a_log, files_below(path, LogFiles())))[:most]
+        return _first_texts(filter(is_named_like_a_log, files_below(path, LogFiles())), most)
     if os.path.exists(path) and not os.path.isfile(path):
         raise SpecError(f"{path} can be read only once, because it is no file; name the framework that wrote it")
     try:
@@ -73,6 +75,19 @@ def _first_logs(path: Path, most: int = TRIED_LOGS) -> list[Path]:
     except OSError as error:
         raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
     return [path]
+
+
+def _first_texts(logs: Iterable[Path], most: int = TRIED_LOGS) -> list[Path]:
+    """Return the first logs that are text. A binary file has no steps, and takes long to read if it is large."""
+    return [*islice(filter(_is_text, _different_first(logs)), most)]
+
+
+def _is_text(log: Path) -> bool:
+    """Check whether a file is text. A pipe is not, because it cannot be read again. A damaged file may be text."""
+    try:
+        return os.path.isfile(log) and not is_binary(sample_unpacked(log))
+    except LogError:
+        return True
 
 
 def _different_first(logs: Iterable[Path]) -> list[Path]:
@@ -112,10 +127,10 @@ def with_writer(found: ParsedPath, framework: str, registry: PluginRegistry) -> 
     """
     if found.has_steps or found.faults:
         return found
-    logs = _different_first(each.path for each in found.logs or found.passed_over)[:TRIED_LOGS]
+    logs = _first_texts(each.path for each in found.logs or found.passed_over)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PluginWarning)
-        for log in filter(os.path.isfile, logs):  # a pipe cannot be read again
+        for log in logs:
             if other := read_with_others(partial(_parse, log, registry), framework, registry):
                 return attrs.evolve(found, written_by=other.framework)
     return found
