@@ -19,10 +19,13 @@ LABELS = {
     "[pod/trainer-worker-0/main] ": Process(host="trainer-worker-0"),
     "(Worker pid=812, ip=10.0.0.9) ": Process(host="10.0.0.9"),
     "(pretrain, pid=4112) ": Process(),
+    "gpu-a12 python[1234]: ": Process(host="gpu-a12"),
+    "jupiter1 train@a/b[1234]: ": Process(host="jupiter1"),
+    "gpu-a12 torchrun[1234]: [rank11]: ": Process(rank=11, host="gpu-a12"),
     "[gpu-a12:3]:[rank11]: ": Process(rank=11, host="gpu-a12"),
     "gpu-a12: rank11: ": Process(rank=11, host="gpu-a12"),
 }
-TIMES = ["", "2026-11-02T10:00:00.123456789Z ", "[2026-11-02T10:00:00+08:00] "]
+TIMES = ["", "2026-11-02T10:00:00.123456789Z ", "[2026-11-02T10:00:00+08:00] ", "Nov  2 10:00:00 "]
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -50,7 +53,20 @@ def test_the_label_of_a_line_is_complete(label: str) -> None:
     assert process_of_line(f"{label}step 3".encode()) == LABELS[label]
 
 
-@pytest.mark.parametrize("text", ["[step12]: loss 3", "[E socket.cpp:4] [c10d]", "(see pid=9 of 3) x", "[a:1:2:3] x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[step12]: loss 3",
+        "[E socket.cpp:4] [c10d]",
+        "(see pid=9 of 3) x",
+        "[a:1:2:3] x",
+        "train step[12]: loss 3",
+        "iteration 5[12]: loss 3",
+        "node python[x]: y",
+        "node 12[34]: y",
+        "node python[34] y",
+    ],
+)
 def test_other_brackets_are_no_label(text: str) -> None:
     assert label_of(text.encode()) == b""
 

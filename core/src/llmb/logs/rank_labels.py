@@ -19,6 +19,10 @@ LABEL = re.compile(
 )
 """All labels of a line. A launcher that starts another launcher adds a second label."""
 
+_PROGRAM = re.compile(
+    rb"[A-Za-z][\w.-]*+ (?=[\w./@-]++\[\d{1,9}\]: )(?!\S*(?:[Ss]tep|[Ii]ter|[Ee]poch))\S*[A-Za-z]\S* "
+)
+"""Host, program and process in journald and syslog, which print the time before them."""
 
 _TIME = re.compile(
     rb"""\[?(?: \d{4}-\d\d-\d\d[T ] | [A-Z][a-z]{2}[ ][ \d]\d[ ] )?+\d\d:\d\d:\d\d[\w.,:+-]{0,16}+\]?[ ]
@@ -34,6 +38,8 @@ def without_time(line: bytes) -> bytes:
 
 
 def label_of(line: bytes) -> bytes:
-    """Return the labels at the beginning of a line, or nothing."""
-    label = LABEL.match(line)
-    return label[0] if label else b""
+    """Return the labels at the beginning of a line without its time, or nothing."""
+    program = _PROGRAM.match(line)
+    begin = program.end() if program else 0
+    label = LABEL.match(line, begin)
+    return line[: label.end() if label else begin]
