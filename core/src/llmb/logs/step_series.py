@@ -23,30 +23,30 @@ class SortedSteps(Sequence[Step]):
         self.numbers: list[int] = []
         """The number of each step, in ascending order."""
         self._steps: list[Step] = []
-        self._first_put = 0
         self._falls = 0  # numbers below all earlier ones
+        self._only_fell_from: int | None = None
 
     def put(self, step: Step) -> None:
         """Add a step, or replace the step of the same number."""
-        number = step.step
-        if not self.numbers:
-            self._first_put = number
-        if not self.numbers or number > self.numbers[-1]:
-            self.numbers.append(number)
+        number, numbers = step.step, self.numbers
+        if not numbers or number > numbers[-1]:
+            numbers.append(number)
             self._steps.append(step)
             return
-        place = bisect_left(self.numbers, number)
-        if self.numbers[place] == number:
+        place = bisect_left(numbers, number)
+        if numbers[place] == number:
             self._steps[place] = step
-        else:
-            self.numbers.insert(place, number)
-            self._steps.insert(place, step)
-            self._falls += place == 0
+            return
+        if len(numbers) == 1:
+            self._only_fell_from = numbers[0]
+        self._falls += place == 0
+        numbers.insert(place, number)
+        self._steps.insert(place, step)
 
     @property
     def newest_first(self) -> bool:
         """True if the first step has the highest number, and several others came in falling order."""
-        return self._falls >= NEWEST_FIRST and self.numbers[-1] == self._first_put
+        return self._falls >= NEWEST_FIRST and self.numbers[-1] == self._only_fell_from
 
     @property
     def rhythm(self) -> int:
@@ -102,7 +102,7 @@ class StepSeries:
         self._notices: dict[Notice, None] = {}
         self._nan_steps = NanSteps()
         self._sources: set[str] = set()
-        self._last: Step | None = None
+        self._last = Step(step=0)
         self._announced_steps: int | None = None
 
     def add(self, items: Iterable[Step | Notice], source: str | None = None) -> None:
@@ -111,25 +111,26 @@ class StepSeries:
             self._sources.add(source)
         elif len(self._sources) == 1:
             (source,) = self._sources
-        source = source or ""
+        source, last, steps, repeating = source or "", self._last, self._steps, self._nan_steps.printed
         for item in items:
-            attempt = self._steps.attempt
-            if item.attempt is not None and item.attempt < attempt:
+            attempt = item.attempt
+            if attempt is not None and attempt < steps.attempt:
                 continue  # of an earlier run
             if isinstance(item, Notice):
-                self._note(item, source)
+                self._note(item, source, last)
                 continue
-            if item.attempt > attempt:
-                self._steps = SortedSteps(item.attempt)
+            if item.attempt > steps.attempt:
+                self._steps = steps = SortedSteps(item.attempt)
                 self._notices.clear()
                 self._nan_steps.clear()
                 self.checkpoints_s = 0.0
-            self._steps.put(item)
-            self._last = item
+            steps.put(item)
+            last = item
             if item.loss != item.loss:  # only NaN differs from itself
                 self._nan_steps.add(item.step, (source, item.rank))
-            elif self._nan_steps.printed:
+            elif repeating:
                 self._repeat(item, (source, item.rank))
+        self._last = last
 
     def _repeat(self, step: Step, process: Process) -> None:
         if step.loss is None:
@@ -137,13 +138,12 @@ class StepSeries:
         else:
             self._nan_steps.repeat(step.step, process)
 
-    def _note(self, notice: Notice, source: str) -> None:
+    def _note(self, notice: Notice, source: str, last: Step) -> None:
         if notice.kind == "total steps":
             self._announced_steps = notice.value
         if len(self._notices) < MOST_NOTICES:
             self._notices[notice] = None
         if notice.kind == "nan":  # of the step before it
-            last = self._last or Step(step=0)
             self._nan_steps.add(last.step, (source, last.rank))
         self.checkpoints_s += notice.time_s or 0.0
 
