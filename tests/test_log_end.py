@@ -28,6 +28,10 @@ Traceback (most recent call last):
     ~~~~~~~~~~~~~~~~~~~^^^^^^
 KeyError: '/psm_2b6c41a5'
 """
+STORE = """\
+[rank3]:[W601 12:00:00.123 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=80): failed to recv, got 0 bytes
+Exception raised from recvBytes at /pytorch/torch/csrc/distributed/c10d/Utils.hpp:678 (most recent call first):
+"""
 SUCCEEDED = ':::MLLOG {"key": "run_stop", "value": null, "metadata": {"lineno": 3, "status": "success"}}\n'
 
 
@@ -155,6 +159,8 @@ def test_the_last_exception_of_a_chain_is_the_cause(llmb: Llmb, tmp_path: Path) 
         SUCCEEDED + LIMIT,  # it hung at its exit
         SUCCEEDED + OOM + ERROR + EXITED,  # it failed at its exit
         "".join(f"4: {line}" for line in f"Import of apex failed with: {ERROR}".splitlines(True)),
+        STORE,  # of a rank that exited after the one with the store
+        STORE + steps(3, first=5),
         LIMIT + steps(20, first=5),  # the scheduler began it again
         LIMIT + steps(4),  # the same, from the beginning
         OOM + steps(20, first=5),  # it was caught
@@ -164,7 +170,8 @@ def test_what_is_no_failure_leaves_it_complete(llmb: Llmb, tmp_path: Path, end: 
     assert of_text(llmb, tmp_path, steps(5) + end) == ("complete", None, None)
 
 
-WARNING = "UserWarning: [Errno 12] Cannot allocate memory, going on without\n"
+MEMORY = "[Errno 12] Cannot allocate memory\n"
+WARNING = f"UserWarning: going on without it: {MEMORY}"
 
 
 @pytest.mark.parametrize(
@@ -174,7 +181,9 @@ WARNING = "UserWarning: [Errno 12] Cannot allocate memory, going on without\n"
         (WARNING + steps(5) + LIMIT, ("incomplete", "the job reached its time limit", 7)),
         (WARNING + WARNING + steps(5) + WARNING + steps(20, first=5), ("complete", None, None)),
         (ERROR + steps(5) + LIMIT, ("incomplete", "the job reached its time limit", 10)),
-        (steps(5) + WARNING + steps(3, first=5), ("incomplete", "the host is out of memory", 6)),
+        (steps(5) + WARNING + steps(3, first=5), ("complete", None, None)),
+        (steps(5) + STORE + WARNING + LIMIT, ("incomplete", "the job reached its time limit", 9)),
+        (steps(5) + MEMORY + steps(3, first=5), ("incomplete", "the host is out of memory", 6)),
     ],
 )
 def test_what_a_log_tells_before_the_first_step_is_a_warning(

@@ -143,33 +143,6 @@ def test_an_argument_with_a_wrong_value_is_the_cause(tmp_path: Path) -> None:
     assert diagnose(write(tmp_path, run="error: argument parsing took 3 s\n")) is None
 
 
-WARNINGS = {
-    "logging": "WARNING:root:not installed: {}",
-    "glog": "W0317 10:00:00.000000 1 a.py:40] not loaded: {}",
-    "XLA": "2026-01-01 10:00:00.0: W external/xla/a.cc:10] left out: {}",
-    "c10d": "[rank3]:[W1122 12:00:00.0 a.cpp:10] again: {}",
-    "Python": "/opt/a.py:10: UserWarning: not read: {}",
-    "wandb": "wandb: Network error, entering retry loop: {}",
-}
-UNCAUGHT = (
-    'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    main()\nZeroDivisionError: 1/0\n'
-)
-
-
-@pytest.mark.parametrize("warning", WARNINGS)
-def test_a_warning_that_the_program_survived_is_no_cause(tmp_path: Path, warning: str) -> None:
-    text = WARNINGS[warning].format("the sky fell") + "\n" + "loading\n" * 9
-
-    assert cause_of(tmp_path, run=text + UNCAUGHT) == "a process failed with ZeroDivisionError"
-    assert cause_of(tmp_path, run=f"{text}the sky fell\n{UNCAUGHT}") == cause_of(tmp_path, run="the sky fell\n")
-    assert cause_of(tmp_path, run=text) == cause_of(tmp_path, run="the sky fell\n")
-
-
-def test_a_warning_of_nccl_or_about_cuda_is_an_error(tmp_path: Path) -> None:
-    for before in ("n1:1:2 [0] NCCL WARN", "/opt/a.py:10: UserWarning: CUDA initialization:"):
-        assert cause_of(tmp_path, run=f"{before} the sky fell\n{UNCAUGHT}") == cause_of(tmp_path, run="the sky fell\n")
-
-
 # Processes that die because another one did
 
 

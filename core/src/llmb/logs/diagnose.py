@@ -32,18 +32,23 @@ FROM_THE_START: Mapping[Path, int] = FrozenMap()
 
 
 def diagnose(
-    logs: Iterable[Path], more: Iterable[Signature] = (), starts: Mapping[Path, int] = FROM_THE_START
+    logs: Iterable[Path],
+    more: Iterable[Signature] = (),
+    starts: Mapping[Path, int] = FROM_THE_START,
+    *,
+    warnings: bool = True,
 ) -> Failure | None:
     """Return the cause that the logs of one run contain, or None. Missing and empty logs are skipped.
 
     A primary signature is the cause, wherever it is. Of several logs, the signature with the earliest time counts. A
-    primary signature in a warning is the cause only if no exception ended a process.
+    signature in a warning is the cause only if no exception ended a process, and if the logs have only warnings and
+    reports of launchers. Without ``warnings``, it is never the cause, as for runs that may have succeeded.
     A secondary signature means that something else failed before: the cause is then the last exception before the
     signature, or at the end of a log without a signature. If that exception only reports another process, it becomes
     the evidence of the secondary signature. If a launcher only reports that a process ended, the cause is unknown.
     ``more`` are signatures besides those of core. ``starts`` is the first byte of a log that counts.
     """
-    return Diagnosis.of(logs, more, starts).cause()
+    return Diagnosis.of(logs, more, starts).cause(warnings=warnings)
 
 
 def last_exception(
@@ -77,13 +82,13 @@ class Diagnosis:
         paths = [path for path in logs if os.path.isfile(path) and path.stat().st_size]
         return cls(search_signatures((*known_signatures(), *more)), paths, starts)
 
-    def cause(self) -> Failure | None:
+    def cause(self, *, warnings: bool = True) -> Failure | None:
         """Return the cause according to the signatures, or None."""
         hits = [hit for path in self.paths if (hit := self.search.find(path, self.starts.get(path, 0)))]
         if not hits:
             return None
         best = _earliest(hits)
-        if best.is_warning and (exception := self.own_exception(self.errors({}), ended=True)):
+        if best.is_warning and ((exception := self.own_exception(self.errors({}), ended=True)) or not warnings):
             return exception
         if best.signature.primary:
             return self._failure(best.signature, best.path, best.offset, best.cause, best.process)

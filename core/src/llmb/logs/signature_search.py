@@ -24,6 +24,9 @@ PREFIX: Final = 200
 AROUND: Final = 400
 """Bytes of a line that are shown as evidence before and after the beginning of a signature."""
 
+BEGINNING: Final = 100
+"""Bytes of the beginning of a line that are shown if the signature is further away than `PREFIX`."""
+
 BELOW: Final = 4096
 """Bytes after the beginning of a signature in which its pattern is searched."""
 
@@ -34,7 +37,8 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 _WARNING = re.compile(
     rb"""(?:^|[\s\[:])
-         (?: W\d{3,4}(?:\d{4})?\ | W\ external/ | \w+\ W\ \d{4}- | WARN(?:ING)?\b | [A-Z][a-z]+Warning:\ | wandb:\ )
+         (?: W\d{3,4}(?:\d{4})?\ | W\ (?:external|tensorflow|tsl|xla|third_party)/ | \w+\ W\ \d{4}-
+           | WARN(?:ING)?\b | [A-Z][a-z]+Warning:\ | wandb:\ )
          (?!.*\b[Ii]nitialization:)""",
     re.VERBOSE,
 )
@@ -42,6 +46,9 @@ _WARNING = re.compile(
 
 _OF_NCCL = b"NCCL WARN "
 """What NCCL prints before an error."""
+
+_RETRIED = b" thrown while requesting "
+"""What huggingface_hub prints after the error of a request that it sends again. Its messages have no level."""
 
 
 @attrs.frozen
@@ -58,7 +65,7 @@ class LogLine:
 class Hit:
     """A signature found in a log, and the byte where it begins. ``match`` is that of the signature's pattern.
 
-    ``is_warning`` is True for a primary signature in a warning, which the program may have survived.
+    ``is_warning`` is True for a signature in a warning, which the program may have survived.
     """
 
     path: Path
@@ -69,8 +76,14 @@ class Hit:
 
     @property
     def weight(self) -> float:
-        """The weight of the signature, or more for a warning. The lowest weight in a log counts."""
-        return 0.5 if self.is_warning else self.signature.weight
+        """The weight of the signature. The lowest weight in a log counts.
+
+        A warning weighs more than any signature in an error, and less than a report. Warnings about other processes
+        usually come at the end of a run, and the others at its beginning.
+        """
+        if self.is_warning:
+            return 1.5 if self.signature.primary else 1.25
+        return self.signature.weight
 
     @property
     def process(self) -> Process:
@@ -115,14 +128,13 @@ class SignatureSearch:
         best: Hit | None = None
         for block in blocks_of(path, start):
             data, begin = kept + block, start - len(kept)
-            hits = self._hits(path, primary, data, begin)
+            hits = self._new_hits(path, primary, data, begin, len(kept))
             for hit in hits:
-                if not _is_warning(hit, data, hit.offset - begin):
+                if not hit.is_warning:
                     return _below_code(hit, hits, data, begin)
-                if best is None or best.weight >= 1:
-                    best = attrs.evolve(hit, is_warning=True)
-            if (best is None or best.weight > 1) and (other := self._lightest(path, others, data, begin)):
-                best = other if best is None or other.weight < best.weight else best
+                best = min(best or hit, hit, key=_weight)
+            if best is None or best.weight > 1:
+                best = self._lightest(self._new_hits(path, others, data, begin, len(kept)), best)
             start, kept = start + len(block), data[-OVERLAP:]
         return best
 
@@ -144,13 +156,19 @@ class SignatureSearch:
         """Check whether a line contains a signature that is not primary."""
         return bool(self._groups[1].find_named(line))
 
-    def _lightest(self, path: Path, search: TextSearch, data: bytes, begin: int) -> Hit | None:
-        report = None
+    def _lightest(self, hits: Iterable[Hit], best: Hit | None) -> Hit | None:
+        for hit in hits:
+            best = min(best or hit, hit, key=_weight)
+            if best.weight <= 1:
+                break
+        return best
+
+    def _new_hits(self, path: Path, search: TextSearch, data: bytes, begin: int, searched: int) -> Iterator[Hit]:
+        """Yield the hits in ``data``, except those in its first bytes, which were ``searched`` before."""
         for hit in self._hits(path, search, data, begin):
-            if not hit.signature.report:
-                return hit
-            report = report or hit
-        return report
+            place = hit.offset - begin
+            if place + len(hit.signature.needle.encode()) > searched:
+                yield attrs.evolve(hit, is_warning=True) if _is_warning(hit, data, place) else hit
 
     def _hits(self, path: Path, search: TextSearch, data: bytes, begin: int) -> Iterator[Hit]:
         for place, text in search.find_named(data):
@@ -160,12 +178,21 @@ class SignatureSearch:
                 yield Hit(path, offset, signature, match)
 
 
+def _weight(hit: Hit) -> float:
+    return hit.weight
+
+
 def _is_warning(hit: Hit, data: bytes, place: int) -> bool:
     """Check whether a signature at this place is in a warning. A match of several lines is more than a warning."""
-    if hit.match and "\n" in hit.match[0]:
+    if hit.signature.report or hit.signature.needle.startswith("\n") or (hit.match and "\n" in hit.match[0]):
         return False
-    before = _LINE_END.split(data[max(0, place - PREFIX) : place])[-1]
-    return _WARNING.search(before) is not None and _OF_NCCL not in before
+    first = max(0, place - OVERLAP)
+    begin = max(first, *(data.rfind(end, first, place) + 1 for end in (b"\n", b"\r")))
+    before = data[begin:place]
+    if _OF_NCCL in before:
+        return False
+    has_level = any(_WARNING.search(part) for part in (before[:PREFIX], before[-PREFIX:]))
+    return has_level or _RETRIED in _LINE_END.split(read_part(hit.path, hit.offset, hit.offset + BELOW))[0]
 
 
 def _below_code(hit: Hit, later: Iterator[Hit], data: bytes, begin: int) -> Hit:
@@ -208,20 +235,20 @@ def _match(path: Path, offset: int, signature: Signature) -> re.Match[str] | Non
 
 
 def line_at(path: Path, offset: int) -> LogLine:
-    """Return the line at ``offset``. A long line is cut before and after that byte."""
+    """Return the line at ``offset``. Of a long line, the text has the beginning and the part around that byte."""
     number = 1
     with path.open("rb") as file:
         while (left := offset - file.tell()) > 0:
             number += file.read(min(1 << 20, left)).count(b"\n")
-        file.seek(max(0, offset - PREFIX))
-        before, after = file.read(min(offset, PREFIX)), file.read(AROUND)
+        file.seek(max(0, offset - OVERLAP))
+        before, after = file.read(min(offset, OVERLAP)), file.read(AROUND)
     while after.startswith(b"\n"):  # the signature begins with the end of the line before
         number, before, after = number + 1, b"", after[1:]
-    prefix = re.split(rb"[\r\n]", before)[-1]
-    if len(prefix) == len(before) == PREFIX:  # the line begins further ahead
+    prefix, rest = re.split(rb"[\r\n]", before)[-1], re.split(rb"[\r\n]", after)[0]
+    if len(prefix) == OVERLAP:  # the line begins further ahead
         prefix = b""
-    raw = prefix + re.split(rb"[\r\n]", after)[0]
-    return LogLine(number, as_evidence(raw), raw, len(as_evidence(prefix + b"|")) - 1)
+    shown = prefix if len(prefix) <= PREFIX else prefix[:BEGINNING].rpartition(b" ")[0] + b" ... "
+    return LogLine(number, as_evidence(shown + rest), prefix + rest, len(as_evidence(shown + b"|")) - 1)
 
 
 def text_below(path: Path, offset: int) -> str:

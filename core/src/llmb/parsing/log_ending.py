@@ -65,7 +65,8 @@ def classify_log_end(
 
     If all steps are there, the loss was NaN, or the training reports its success, no message changes that, because
     processes may fail or hang when they exit. If the number of steps is unknown, a failure at the end of a log shows
-    that not all were done. Messages before the last steps do not count, because the run continued.
+    that not all were done, but a warning does not. Messages before the last steps do not count, because the run
+    continued.
     """
     status = log_status(series, steps_asked)
     total_known = steps_asked is not None or series.total_steps is not None or series.has_notice("finished")
@@ -79,7 +80,7 @@ def classify_log_end(
         starts = {path: max(start, _size(path) - END) for path, start in starts.items()}
     messages = (each for path in starts for each in _scheduler_signatures(path, registry))
     known = [*registry.signatures(name), *messages]
-    failure = diagnose(starts, known, starts) or _find_exception(
+    failure = diagnose(starts, known, starts, warnings=status != "complete") or _find_exception(
         starts, last_steps, new_parser, known, ended=status != "incomplete"
     )
     return ("incomplete" if failure and status == "complete" else status), failure
