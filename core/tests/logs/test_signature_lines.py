@@ -13,6 +13,10 @@ DIED = "another process of the run died"
 GPU_ERROR = "the driver reports a GPU error"
 
 CAUSES = {
+    "g1:8:9 [0] NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2 : CUDA error 1": (
+        "the NVLink switches do not work (NVLink SHARP)",
+        None,
+    ),
     "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB": (MEMORY, None),
     "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB": (MEMORY, None),
     "Memory access fault by GPU node-4 (Agent handle: 0x5) on address 0x7": (
@@ -104,6 +108,8 @@ CAUSES = {
 }
 
 HARMLESS = [
+    "g1:8:9 [0] NCCL INFO Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 1 "
+    "'invalid argument'. Proceeding without NVLS support.",
     "INFO:xla_bridge:Unable to initialize backend 'tpu': INTERNAL: no libtpu",
     "UserWarning: CUDA initialization: CUDA unknown error - this may be due to an environment",
     "W grpc.cc:5] UNAVAILABLE: failed to connect to all addresses; retrying",
