@@ -77,6 +77,7 @@ def test_the_failure_in_a_pipe_is_found(llmb: Llmb, tmp_path: Path) -> None:
         ("srun: error: Node failure on node7\n", "a node of the job failed"),
         ("slurmstepd: error: Detected 1 oom_kill event in StepId=12.0.\n", "the host is out of memory"),
         (EXITED, "unknown: a rank failed (exit code 3)"),
+        ("Fatal Python error: Aborted\n\nCurrent thread 0x7 (most recent call first):\n", "unknown: a process failed"),
         (EXITED.replace("Exited with exit code 3", "Segmentation fault"), "a rank crashed (segmentation fault)"),
         (OOM, "the accelerator is out of memory"),
         ("slurmstepd: error: pyxis: couldn't start container\n", "the container could not be started"),

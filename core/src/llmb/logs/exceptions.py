@@ -48,7 +48,7 @@ _OF_TASK = re.compile(rb"(?:[A-Za-z_]\w*\.)*RayTaskError\(\w+\):")
 _JOINED = re.compile(rb"(\w+?(?:Error|Exception))\1+")
 """The same name several times, because ranks without labels wrote it at the same time."""
 
-_WORTH_READING = re.compile(rb"Error|Exception|Interrupt|Exit|Empty|\.error\b|(?m:^F\d{4})|Traceback \(")
+_WORTH_READING = re.compile(rb"Error|Exception|Interrupt|Exit|Empty|\.error\b|Fatal Python|(?m:^F\d{4})|Traceback \(")
 """A text without any of these has no error."""
 
 _REPORTED = re.compile(
