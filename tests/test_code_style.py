@@ -45,7 +45,7 @@ ALLOWED = {
     "logs/signatures/datasets_and_models.toml": {"cuda"},
     "logs/signatures/files.toml": {"pytorch", "torch"},
     "logs/signatures/gpu.toml": {"cuda", "pytorch", "torch", "transformer engine"},
-    "logs/signatures/memory.toml": {"cuda", "pytorch", "torch"},
+    "logs/signatures/memory.toml": {"cuda", "pytorch", "torch", "transformer engine"},
     "plugins/declared/file.py": {"torchrun"},  # a launcher of any PyTorch script
     "plugins/declared/command.py": {"torchrun", "pytorch"},
     "plugins/declared/read_file.py": {"torchrun"},

@@ -12,7 +12,62 @@ MEMORY = "the accelerator is out of memory"
 DIED = "another process of the run died"
 GPU_ERROR = "the driver reports a GPU error"
 
+CRASHED = "a process crashed"
+CORRUPTED = "a process corrupted its memory"
+MISMATCH = "a library of the image does not match"
+NATIVE = "an exception in native code ended a process"
+NVSHMEM = "NVSHMEM could not use the network"
+
 CAUSES = {
+    "RuntimeError: /te/cuda_driver.cpp:20 in function call: CUDA Error: out of memory": (MEMORY, None),
+    "RuntimeError: CUDA driver error: out of memory": (MEMORY, None),
+    "RuntimeError: /te/gemm.cu:1 in function x: CUDA Error: an illegal memory access was encountered": (
+        "the program accessed GPU memory that is not its own",
+        None,
+    ),
+    "RuntimeError: cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH": (MISMATCH, None),
+    "RuntimeError: cuDNN version incompatibility: PyTorch was compiled  against (9, 1, 0)": (MISMATCH, None),
+    "Unable to load any of {libcudnn_engines_precompiled.so.9.1.0, libcudnn_engines_precompiled.so.9}": (
+        MISMATCH,
+        None,
+    ),
+    "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_SUPPORTED. This error may appear": ("a GPU library failed", None),
+    "RuntimeError: cuDNN error: CUDNN_STATUS_MAPPING_ERROR": ("a GPU library failed", None),
+    "/src/host/init/init.cu:995: non-zero status: 7 nvshmem detect topo failed ": (NVSHMEM, None),
+    "/src/host/init/init.cu:nvshmemi_common_init:1000: non-zero status: 7 nvshmemi_transport_init failed": (
+        NVSHMEM,
+        None,
+    ),
+    "/src/host/transport/transport.cpp:420: non-zero status: 7 connect EPS failed ": (NVSHMEM, None),
+    "/src/host/init/init.cu:1080: nvshmem initialization failed, exiting": ("NVSHMEM could not start", None),
+    "/w/run.sh: line 20:  1234 Segmentation fault      python train.py": (
+        f"unknown: {CRASHED} (Segmentation fault)",
+        None,
+    ),
+    "/w/run.sh: line 20: 1234 Bus error               python train.py": (f"unknown: {CRASHED} (Bus error)", None),
+    "/w/run.sh: line 20: 1234 Aborted                 python train.py": (f"unknown: {CRASHED} (Aborted)", None),
+    "/w/run.sh: line 20: 1234 Floating point exceptionpython train.py": (
+        f"unknown: {CRASHED} (Floating point exception)",
+        None,
+    ),
+    "Fatal Python error: Illegal instruction": (f"{CRASHED} (illegal instruction)", None),
+    "Fatal Python error: Floating point exception": (f"{CRASHED} (floating point exception)", None),
+    "Fatal Python error: init_fs_encoding: failed to get the Python codec": (
+        "Python cannot start in the job's environment",
+        None,
+    ),
+    "double free or corruption (!prev)": (CORRUPTED, None),
+    "free(): invalid pointer": (CORRUPTED, None),
+    "free(): double free detected in tcache 2": (CORRUPTED, None),
+    "malloc(): unaligned tcache chunk detected": (CORRUPTED, None),
+    "malloc_consolidate(): invalid chunk size": (CORRUPTED, None),
+    "realloc(): invalid next size": (CORRUPTED, None),
+    "*** stack smashing detected ***: terminated": (CORRUPTED, None),
+    "terminate called after throwing an instance of 'std::runtime_error'\n  what():  bad shard": (
+        f"{NATIVE} (bad shard)",
+        None,
+    ),
+    "terminate called after throwing an instance of 'std::out_of_range'": (NATIVE, None),
     "g1:8:9 [0] NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2 : CUDA error 1": (
         "the NVLink switches do not work (NVLink SHARP)",
         None,
@@ -108,6 +163,11 @@ CAUSES = {
 }
 
 HARMLESS = [
+    "/src/host/transport/transport.cpp:282: init failed for transport: IBGDA",
+    "terminate called after throwing an instance of 'c10::DistBackendError'\n  what():  lost",
+    "the timeout was set, a run of 3 steps Aborted  by hand before",
+    "malloc(): 3 GB, free(): 1 GB",
+    "UserWarning: CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: cudnn_status: CUDNN_STATUS_NOT_SUPPORTED (Triggered",
     "g1:8:9 [0] NCCL INFO Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 1 "
     "'invalid argument'. Proceeding without NVLS support.",
     "INFO:xla_bridge:Unable to initialize backend 'tpu': INTERNAL: no libtpu",
