@@ -139,6 +139,27 @@ def test_the_first_exception_is_the_cause_however_many_ranks_report_theirs(
     )  # fmt: skip
 
 
+PEER = "[rank0]: RuntimeError: [/gloo/transport/tcp/pair.cc:544] Connection closed by peer [10.0.0.2]:1234\n"
+POLLED = "E1121 {}.0 1 agent.cc:3] Polled an error from coordination service\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "cause"),
+    [
+        (PEER + LIMIT, ("the job reached its time limit", 7)),
+        (PEER + STORE + "waiting\n" * 20 + JOB, ("the job was cancelled", 29)),
+        (POLLED.format("06:56:50") + LIMIT, ("the job reached its time limit", 7)),
+        (POLLED.format("02:10:00") + LIMIT, ("another process of the run died", 6)),  # the others waited for hours
+        (PEER + "waiting\n" * 4000 + LIMIT, ("another process of the run died (10.0.0.2)", 6)),
+        (ERROR + PEER + LIMIT, ("a process failed with ValueError", 9)),
+    ],
+)
+def test_a_process_that_dies_just_before_the_message_of_the_scheduler_does_not_hide_it(
+    llmb: Llmb, tmp_path: Path, end: str, cause: tuple[str, int]
+) -> None:
+    assert of_text(llmb, tmp_path, steps(5) + end)[1:] == cause
+
+
 def test_the_last_exception_of_a_chain_is_the_cause(llmb: Llmb, tmp_path: Path) -> None:
     chain = f"{ERROR}\nDuring handling of the above exception, another exception occurred:\n\n"
 

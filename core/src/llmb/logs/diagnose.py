@@ -16,7 +16,7 @@ from llmb.logs.last_messages import LONGEST_LINE
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line, processes_of_logs
 from llmb.logs.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
 from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, tail_starts, text_below
-from llmb.logs.timestamps import comparable, time_at
+from llmb.logs.timestamps import comparable, seconds_in, time_at
 from llmb.values.failure import UNKNOWN, Failure, Signature
 from llmb.values.frozen import FrozenMap
 
@@ -24,6 +24,13 @@ SEE_FIRST_RANK: Final = f"find the error of this process among {FIRST_ERRORS}"
 
 TAIL_BYTES: Final = 256 << 10
 """Bytes at the end of a log in which the last line of a rank is searched."""
+
+PEER_DIED: Final = "another process of the run died"
+"""The cause of signatures that processes also print while a scheduler ends all of them."""
+
+SIDE_EFFECTS: Final = 16 << 10
+AT_ONCE_S: Final = 60
+"""Bytes and seconds between the messages of processes that a scheduler ends and its own message."""
 
 _Line = tuple[Path, bytes, int]
 """A line, its log, and the byte where the line begins."""
@@ -36,6 +43,7 @@ def diagnose(
     more: Iterable[Signature] = (),
     starts: Mapping[Path, int] = FROM_THE_START,
     *,
+    endings: Sequence[Signature] = (),
     warnings: bool = True,
 ) -> Failure | None:
     """Return the cause that the logs of one run contain, or None. Missing and empty logs are skipped.
@@ -46,9 +54,11 @@ def diagnose(
     A secondary signature means that something else failed before: the cause is then the last exception before the
     signature, or at the end of a log without a signature. If that exception only reports another process, it becomes
     the evidence of the secondary signature. If a launcher only reports that a process ended, the cause is unknown.
-    ``more`` are signatures besides those of core. ``starts`` is the first byte of a log that counts.
+    ``more`` are signatures besides those of core. ``endings`` are the messages by which a scheduler ends all processes.
+    Such a message is the cause if a process reports just before it that another one died. ``starts`` is the first byte
+    of a log that counts.
     """
-    return Diagnosis.of(logs, more, starts).cause(warnings=warnings)
+    return Diagnosis.of(logs, (*more, *endings), starts).cause(endings, warnings=warnings)
 
 
 def last_exception(
@@ -82,7 +92,7 @@ class Diagnosis:
         paths = [path for path in logs if os.path.isfile(path) and path.stat().st_size]
         return cls(search_signatures((*known_signatures(), *more)), paths, starts)
 
-    def cause(self, *, warnings: bool = True) -> Failure | None:
+    def cause(self, endings: Sequence[Signature] = (), *, warnings: bool = True) -> Failure | None:
         """Return the cause according to the signatures, or None."""
         hits = [hit for path in self.paths if (hit := self.search.find(path, self.starts.get(path, 0)))]
         if not hits:
@@ -97,6 +107,8 @@ class Diagnosis:
             return self.own_exception(errors) or self._report(best, errors)
         if exception := self.own_exception(errors):
             return exception
+        if best.signature.cause == PEER_DIED and (ending := _ending_below(best, endings)):
+            return self._failure(ending.signature, ending.path, ending.offset, ending.cause)
         path, offset = next(((path, found[-1].offset) for path, found in errors if found), (best.path, best.offset))
         return self._failure(best.signature, path, offset, best.cause, best.process)
 
@@ -208,3 +220,16 @@ def _earliest(hits: Sequence[Hit]) -> Hit:
         dated = zip(comparable(known), candidates, strict=True)
         return min(dated, key=lambda each: (each[0], each[1].offset))[1]
     return min(candidates, key=lambda hit: hit.offset)
+
+
+def _ending_below(hit: Hit, endings: Iterable[Signature]) -> Hit | None:
+    """Return the first of ``endings`` close below a hit, or None if the times of both lines are far apart."""
+    text = read_part(hit.path, hit.offset, hit.offset + SIDE_EFFECTS)
+    found = [(place, each) for each in endings if (place := text.find(each.needle.encode())) >= 0]
+    if not found:
+        return None
+    place, signature = min(found, key=lambda each: each[0])
+    ending = Hit(hit.path, hit.offset + place, signature)
+    before, after = (seconds_in(line_at(each.path, each.offset).raw) for each in (hit, ending))
+    is_late = before is not None and after is not None and after - before > AT_ONCE_S
+    return None if is_late else ending

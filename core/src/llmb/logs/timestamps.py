@@ -30,8 +30,19 @@ def time_at(path: Path, offset: int) -> Timestamp | None:
     line, _, after = after.partition(b"\n")
     times = [*_TIME.finditer(before + line)]
     match = times[-1] if times else _TIME.search(after)
+    return _read_time(match) if match else None
+
+
+def seconds_in(line: bytes) -> float | None:
+    """Return the seconds from the beginning of a year to the first time in a line, or None. A month has 31 days."""
+    match = _TIME.search(line)
     if match is None:
         return None
+    _, month, day, hour, minute, second = _read_time(match)
+    return (((month * 31 + day) * 24 + hour) * 60 + minute) * 60 + second
+
+
+def _read_time(match: re.Match[bytes]) -> Timestamp:
     year = int(match["year"]) if match["year"] else None
     month, day = int(match["m"] or match["month"]), int(match["d"] or match["day"])
     return year, month, day, int(match["hour"]), int(match["minute"]), float(match["second"].replace(b",", b"."))

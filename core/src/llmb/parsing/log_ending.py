@@ -78,10 +78,10 @@ def classify_log_end(
     starts = {path: last.find_begin(path, new_parser) for path, last in last_steps.items()}
     if status == "complete":
         starts = {path: max(start, _size(path) - END) for path, start in starts.items()}
-    messages = (each for path in starts for each in _scheduler_signatures(path, registry))
-    known = [*registry.signatures(name), *messages]
-    failure = diagnose(starts, known, starts, warnings=status != "complete") or _find_exception(
-        starts, last_steps, new_parser, known, ended=status != "incomplete"
+    known = registry.signatures(name)
+    endings = [each for path in starts for each in _scheduler_signatures(path, registry)]
+    failure = diagnose(starts, known, starts, endings=endings, warnings=status != "complete") or _find_exception(
+        starts, last_steps, new_parser, [*known, *endings], ended=status != "incomplete"
     )
     return ("incomplete" if failure and status == "complete" else status), failure
 
