@@ -1,4 +1,4 @@
-"""Warnings that a program survived, and those that are the only hint of a cause."""
+"""Warnings and imports that a program survived, and those that are the only hint of a cause."""
 
 from __future__ import annotations
 
@@ -102,3 +102,41 @@ def test_the_evidence_of_a_long_line_begins_with_its_label_and_level(tmp_path: P
     assert found.evidence.startswith(f"{label}WARNING: Retrying (Retry(total=4, ")
     assert found.evidence.endswith(" ... the sky fell, and more")
     assert (found.line, found.rank) == (2, 3 if label else None)
+
+
+IMPORT = """\
+Traceback (most recent call last):
+  File "/opt/te/__init__.py", line 10, in <module>
+    import flash_attn_3
+ModuleNotFoundError: No module named 'flash_attn_3'
+"""
+MISSING = "a Python module is missing in the job's environment"
+OOM = UNCAUGHT.replace(
+    "ZeroDivisionError: 1/0", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.16 GiB."
+)
+CHAIN = "\nDuring handling of the above exception, another exception occurred:\n\n"
+
+
+@pytest.mark.parametrize("between", ["", "using v2\n", "using v2\n" * 500])
+def test_an_optional_module_does_not_hide_the_known_error_that_ends_the_process_later(
+    tmp_path: Path, between: str
+) -> None:
+    found = find(tmp_path, IMPORT + between + OOM)
+
+    assert found is not None
+    assert found.cause == "the accelerator is out of memory"
+    assert found.evidence.startswith("torch.OutOfMemoryError: ")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "using v2\n",
+        UNCAUGHT.replace("ZeroDivisionError: 1/0", "CalledProcessError: exit status 1"),  # of the launcher
+        CHAIN + OOM,
+        "".join(f"3: {line}" for line in OOM.splitlines(keepends=True)),
+    ],
+    ids=["no exception", "launcher", "chain", "another rank"],
+)
+def test_a_missing_module_is_the_cause_if_no_known_error_of_the_process_follows(tmp_path: Path, end: str) -> None:
+    assert cause_of(tmp_path, IMPORT + end) == MISSING

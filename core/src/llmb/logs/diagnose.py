@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from llmb.logs.exceptions import SEARCHED, LoggedError, find_errors, first_exception, read_tail
+from llmb.logs.exceptions import SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
 from llmb.logs.files import read_part
 from llmb.logs.last_messages import LONGEST_LINE
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line, processes_of_logs
@@ -27,6 +27,9 @@ TAIL_BYTES: Final = 256 << 10
 
 PEER_DIED: Final = "another process of the run died"
 """The cause of signatures that processes also print while a scheduler ends all of them."""
+
+IMPORT_ERRORS: Final = ("ImportError", "ModuleNotFoundError")
+"""Exceptions that programs also print about an optional module, before they continue without it."""
 
 SIDE_EFFECTS: Final = 16 << 10
 AT_ONCE_S: Final = 60
@@ -101,7 +104,9 @@ class Diagnosis:
         if best.is_warning and ((exception := self.own_exception(self.errors({}), ended=True)) or not warnings):
             return exception
         if best.signature.primary:
-            return self._failure(best.signature, best.path, best.offset, best.cause, best.process)
+            found = self._failure(best.signature, best.path, best.offset, best.cause, best.process)
+            later = self._after_import(best, found.evidence.encode())
+            return self._failure(later.signature, later.path, later.offset, later.cause) if later else found
         errors = self.errors({hit.path: hit.offset for hit in hits})
         if best.signature.report:
             return self.own_exception(errors) or self._report(best, errors)
@@ -121,6 +126,22 @@ class Diagnosis:
             if first.rank is not None and (error := first_exception(of_rank, ended=ended)):
                 return self._exception(path, error)
         return self._exception(*candidates[0]) if candidates else None
+
+    def _after_import(self, hit: Hit, line: bytes) -> Hit | None:
+        """Return the signature in the exception that ended a process after it survived a failed import in ``line``.
+
+        An exception without a signature is left out, because a launcher may have raised it.
+        """
+        if LoggedError(hit.offset, line, ended_rank=False).exception not in IMPORT_ERRORS:
+            return None
+        rank = self._process(hit.path, line).rank
+        later = [error for error in dict(self.errors({}))[hit.path] if error.offset > hit.offset]
+        final = first_exception([each for each in later if self._process(hit.path, each.line).rank == rank], ended=True)
+        if final is None or is_chained(read_part(hit.path, hit.offset, min(final.offset, hit.offset + SIDE_EFFECTS))):
+            return None
+        found = self.search.find(hit.path, final.offset)
+        is_in_line = found is not None and found.offset <= final.offset + len(final.line)
+        return found if found and is_in_line and found.weight == 0 else None
 
     def unknown(self, logs: Sequence[tuple[Path, list[LoggedError]]]) -> Failure | None:
         """Return an unknown cause with the last error that ended a rank, or None if none did."""

@@ -166,6 +166,11 @@ def first_exception(errors: Sequence[LoggedError], *, ended: bool = False) -> Lo
     return final or (own[-1] if own and not ended else None)
 
 
+def is_chained(text: bytes) -> bool:
+    """Check whether a text connects an exception to one that it caused, or that occurred while it was handled."""
+    return _CHAINED.search(text) is not None
+
+
 def _errors_of(lines: Sequence[TailLine]) -> Iterator[LoggedError]:
     allowed = float(AT_THE_END)
     for line in reversed(lines[-RECENT:]):
