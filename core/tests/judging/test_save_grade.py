@@ -127,6 +127,14 @@ def test_saved_logs_are_compared(tmp_path: Path) -> None:
     assert llmb.compare(b, "baseline").points[0].call == "slower"
 
 
+@pytest.mark.parametrize("gpus", [64, 512, 1024])
+def test_a_saved_log_of_many_nodes_has_the_published_parallelism(tmp_path: Path, home: Path, gpus: int) -> None:
+    [run_id] = llmb.grade(write_log(tmp_path / "a.log"), **POINT | {"gpus": gpus}, save=True).runs
+    spec = tomllib.loads((home / "runs" / run_id / "run.toml").read_text())
+    assert spec["parallelism"]["fsdp"] == min(gpus, 128)
+    assert llmb.compare(run_id, "baseline").differences == ()
+
+
 def test_an_import_differs_from_a_started_run_only_by_its_settings(tmp_path: Path) -> None:
     [imported] = save(write_log(tmp_path / "a.log")).runs
     [started] = record_runs([[7.0] * 50], provenance={"llmb": VERSION, "kernel": "6.1", "env": {"NCCL_DEBUG": "INFO"}})
@@ -245,9 +253,22 @@ step_time_s = 0.5
 """
 
 
+def write_declared_log(file: Path) -> Path:
+    file.write_text("".join(f"step {number}: loss 3, time 0.6 s\n" for number in range(20)))
+    return file
+
+
+def test_a_log_of_gpus_that_do_not_fill_usual_nodes_is_recorded(tmp_path: Path) -> None:
+    recipe = DECLARED.partition("[[recipe.baselines]]")[0].replace("batch_size = 8", "batch_size = 24")
+    (file := tmp_path / "mylm.toml").write_text(recipe)
+    log = write_declared_log(tmp_path / "a.log")
+    [run_id] = llmb.grade(log, **POINT | {"recipe": str(file), "gpus": 12}, save=True).runs
+    assert llmb.find_run(run_id).gpus == 12
+
+
 def test_a_log_is_recorded_with_the_file_of_its_recipe(tmp_path: Path) -> None:
     (file := tmp_path / "mylm.toml").write_text(DECLARED)
-    (log := tmp_path / "a.log").write_text("".join(f"step {number}: loss 3, time 0.6 s\n" for number in range(20)))
+    log = write_declared_log(tmp_path / "a.log")
     [run_id] = llmb.grade(log, **POINT | {"recipe": str(file), "gpus": 8}, save=True).runs
     file.unlink()
     run = llmb.find_run(run_id)

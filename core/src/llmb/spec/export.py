@@ -47,11 +47,11 @@ def import_run(file: Path, registry: PluginRegistry) -> RunSpec:
     """Return the run of a record, under its own id. Raise RecordError, SpecError or PluginError."""
     tables = read_toml(file)
     provenance, run_id = table_of(tables, "provenance"), string_of(tables, "provenance", "run_id")
-    if "imported" in provenance:
+    if is_imported := "imported" in provenance:
         tables = with_any_target(tables, registry)
     if run_id is None:
         raise RecordError(f"{file} is not the record of a run: provenance.run_id is missing")
-    workload, errors = resolve(Document(str(file), tables), registry)
+    workload, errors = resolve(Document(str(file), tables), registry, any_target=is_imported)
     if errors:
         raise SpecError(*errors)
     [spec] = workload.runs
@@ -72,7 +72,7 @@ def export_imported_run(
 
     Raise SpecError for an invalid spec.
     """
-    workload, errors = resolve(Document(None, with_any_target(tables, registry)), registry)
+    workload, errors = resolve(Document(None, with_any_target(tables, registry)), registry, any_target=True)
     if errors:
         raise SpecError(*errors)
     [spec] = draw_run_ids(workload).runs

@@ -22,8 +22,13 @@ from llmb.values.workload import RunSpec, SourceMap, Workload
 from llmb.version import VERSION
 
 
-def resolve(document: Document, registry: PluginRegistry) -> tuple[Workload, tuple[Fault, ...]]:
-    """Return a workload of the runs whose own values are valid, and the errors of the spec, each once."""
+def resolve(
+    document: Document, registry: PluginRegistry, *, any_target: bool = False
+) -> tuple[Workload, tuple[Fault, ...]]:
+    """Return a workload of the runs whose own values are valid, and the errors of the spec, each once.
+
+    With ``any_target``, the nodes have the usual size of the GPU type, whatever the target is.
+    """
     combinations, sweep_errors = expand(document)
     if "provenance" in document.tables and "workload.recipe" not in document.origins:
         combinations = [_with_recipe(each, registry.recorded_address) for each in combinations]
@@ -36,7 +41,7 @@ def resolve(document: Document, registry: PluginRegistry) -> tuple[Workload, tup
         suspects.add("framework")
         combinations = [_without_framework(each) for each in combinations]
     runs: list[RunSpec] = []
-    resolver, targets = RunResolver(registry), NamedTargets()
+    resolver, targets = RunResolver(registry, any_target=any_target), NamedTargets()
     schedulers = sorted({each.name for each in registry.installed if each.kind == "scheduler"})
     for each in combinations:
         combination, name_errors = (each, ()) if _is_record(document) else targets.apply(each)

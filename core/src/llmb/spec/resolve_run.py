@@ -49,8 +49,9 @@ class RunResolver:
     What depends only on tables that a combination shares with the previous one is not computed again.
     """
 
-    def __init__(self, registry: PluginRegistry) -> None:
+    def __init__(self, registry: PluginRegistry, *, any_target: bool = False) -> None:
         self._registry = registry
+        self._any_target = any_target
         self._accelerators = known_accelerators(registry)
         self._loaded: dict[tuple[str, str], tuple[Any, tuple[Fault, ...]]] = {}
         self._tables = TableDecoder()
@@ -75,7 +76,8 @@ class RunResolver:
         if spec is None or names.recipe is None:
             return (), errors
         suspects = {*suspects, *suspect_keys(errors, tables)}
-        run = _assemble(spec, names, names.recipe, options, target, suspects, errors)
+        per_node = _gpus_per_node(spec, names, any_target=self._any_target)
+        run = _assemble(spec, names, names.recipe, per_node, options, target, suspects, errors)
         errors += find_conflicts(spec, names.recipe, run, names.framework, suspects)
         if errors or suspects or run is None or target is None:
             return (), errors
@@ -237,6 +239,7 @@ def _assemble(
     spec: SpecTables,
     names: _Names,
     recipe: Recipe,
+    per_node: int,
     options: Any,
     target: Target[Any] | None,
     suspects: Collection[str],
@@ -245,15 +248,21 @@ def _assemble(
     """Return the run over its published point; None if that point, or a key that chooses it, is unknown or suspect."""
     if not names.points or names.accelerator is None or (suspects and overlaps(suspects, _read_keys(recipe))):
         return None
-    gpus = spec.workload.gpus
-    single_node = names.scheduler is not None and names.scheduler.single_node
-    per_node = gpus if single_node else spec.gpus_per_node or names.accelerator.gpus_per_node
-    per_node = min(per_node, gpus)  # a part of one node is allowed
     point = choose_point(spec, recipe, names.points, per_node, errors)
     if point is None:
         return None
     cache = target.cache if target else ""
     return assemble_run(spec, recipe, point, names.accelerator, gpus_per_node=per_node, options=options, cache=cache)
+
+
+def _gpus_per_node(spec: SpecTables, names: _Names, *, any_target: bool) -> int:
+    """Return the GPUs of the run on each node. With ``any_target``, full nodes have the usual size."""
+    gpus = spec.workload.gpus
+    usual = names.accelerator.gpus_per_node if names.accelerator else gpus
+    if any_target:
+        return gpus if gpus % usual else usual
+    single_node = names.scheduler is not None and names.scheduler.single_node
+    return min(gpus if single_node else spec.gpus_per_node or usual, gpus)  # a part of one node is allowed
 
 
 def _read_keys(recipe: Recipe) -> tuple[str, ...]:

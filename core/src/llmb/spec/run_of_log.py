@@ -28,7 +28,8 @@ def run_of_point(address: str, point: Point, registry: PluginRegistry) -> Run[An
     """Return a run of a configuration of a recipe. Raise PluginError, or SpecError if the recipe does not run so."""
     workload = {"recipe": address, "gpu_type": point.gpu_type, "dtype": point.dtype, "gpus": point.gpus}
     workload |= {"variant": point.variant} if point.variant else {}
-    found, errors = resolve(Document(None, with_any_target({"workload": workload}, registry)), registry)
+    document = Document(None, with_any_target({"workload": workload}, registry))
+    found, errors = resolve(document, registry, any_target=True)
     if errors:
         raise SpecError(*map(for_arguments, errors))
     return found.runs[0].run
