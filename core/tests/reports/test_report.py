@@ -55,6 +55,16 @@ def test_junit_has_one_case_per_set_of_repeats(llmb: Llmb, tmp_path: Path) -> No
     assert (error.attrib["type"], error.text) == ("out of GPU memory", "rank 3: CUDA error <2>")
 
 
+def test_the_time_of_a_junit_case_includes_the_steps_behind_a_mean(llmb: Llmb, tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    line = " [2026-01-20 10:00:00] iteration {0}/ 100 | elapsed time per iteration (ms): 5200.0 | lm loss: 9.0 |\n"
+    log.write_text("".join(map(line.format, range(10, 101, 10))))
+    point = ("--recipe", "megatron_bridge/llama3.1-8b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "8")
+    [run_id] = llmb("grade", log, *point, "--save", "--json").json["runs"]
+    [case] = suite(llmb("report", run_id, "--junit", "-").out)
+    assert float(case.attrib["time"]) == pytest.approx(100 * 5.2)
+
+
 def test_cases_of_the_same_configuration_have_different_names(llmb: Llmb) -> None:
     runs = [
         *record_runs([STEADY]),

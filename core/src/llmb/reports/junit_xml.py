@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -92,8 +92,14 @@ def _counts(sets: Sequence[ReportedSet]) -> dict[str, int]:
 
 def _time_s(sets: Iterable[ReportedSet]) -> str:
     """Return the time (s) that all measured steps of these sets took."""
-    times = (time_s for each in sets for run in each.runs for time_s in run.steps.get("time_s", ()))
-    return f"{sum(time_s for time_s in times if time_s is not None):.3f}"
+    return f"{sum(_steps_time_s(run.steps) for each in sets for run in each.runs):.3f}"
+
+
+def _steps_time_s(columns: Mapping[str, Sequence[float | None]]) -> float:
+    """Return the time (s) of the steps of a run. A printed time may be the mean of several steps."""
+    times = columns.get("time_s", ())
+    counts = columns.get("mean_of", (1,) * len(times))
+    return sum(time_s * (count or 1) for time_s, count in zip(times, counts, strict=True) if time_s is not None)
 
 
 def _attributes(**values: Any) -> dict[str, str]:
