@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import subprocess
 import threading
 import tomllib
 from pathlib import Path
@@ -173,6 +174,40 @@ def test_a_failed_log_is_a_failed_run(tmp_path: Path) -> None:
     assert run.failure == graded.failure
 
 
+FAILED = """Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+ValueError: boom
+"""
+
+
+def test_a_failed_log_without_a_baseline_states_why_the_run_failed(tmp_path: Path) -> None:
+    (file := tmp_path / "mylm.toml").write_text(DECLARED.partition("[[recipe.baselines]]")[0])
+    log = write_declared_log(tmp_path / "a.log", steps=5, end=FAILED)
+    graded = llmb.grade(log, **POINT | {"recipe": str(file), "gpus": 8}, save=True)
+    run = llmb.find_run(graded.runs[0])
+    assert graded.failure
+    assert (run.state, run.verdict) == ("failed", None)
+    assert run.reason == f"the run did not complete: {graded.failure.cause}"
+
+
+@pytest.mark.parametrize("name", ["evil.log", "my log.log"])
+def test_the_remedy_of_a_recorded_failure_works_in_every_folder(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = write_log(Path(name), steps=5)
+    log.write_text(log.read_text() + FAILED)
+    graded = save(log)
+    run = llmb.find_run(graded.runs[0])
+    assert graded.failure
+    assert run.failure
+    assert name in graded.failure.remedy
+    command = run.failure.remedy.split("`")[1]
+    assert f"find {home / 'runs' / run.run_id / 'logs'} " in command
+    monkeypatch.chdir("/")
+    assert "ValueError: boom" in subprocess.run(["bash", "-c", command], capture_output=True, text=True).stdout
+
+
 def test_an_import_is_never_driven(tmp_path: Path) -> None:
     save(write_log(tmp_path / "a.log"))
     with llmb.attach() as session:
@@ -253,8 +288,8 @@ step_time_s = 0.5
 """
 
 
-def write_declared_log(file: Path) -> Path:
-    file.write_text("".join(f"step {number}: loss 3, time 0.6 s\n" for number in range(20)))
+def write_declared_log(file: Path, *, steps: int = 20, end: str = "") -> Path:
+    file.write_text("".join(f"step {number}: loss 3, time 0.6 s\n" for number in range(steps)) + end)
     return file
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +15,9 @@ import tomli_w
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.verdict import Judgement
 from llmb.judging.graded_run import GradedRun
+from llmb.logs.fill_commands import COMMAND, fill_commands, names_of_logs
 from llmb.parsing.compressed import unpacked, unpacked_name
+from llmb.parsing.parse_log import ParsedLog
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import OTHER_HOME, RunRecord, runs_folder, stamp
@@ -21,6 +25,7 @@ from llmb.records.result import RunResult
 from llmb.spec.export import export_imported_run
 from llmb.state_machine.events import Ended, Event, JobEnded
 from llmb.values.errors import RecordError
+from llmb.values.failure import Failure
 from llmb.values.job_status import JobStatus
 from llmb.values.recipe import Point, Window
 from llmb.version import VERSION
@@ -96,7 +101,7 @@ def _write_record(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog,
 def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask: SecretMask) -> RunResult:
     if failure := graded.run.log.failure:
         cause, evidence = mask.mask_text(failure.cause), mask.mask_text(failure.evidence)
-        failure = attrs.evolve(failure, cause=cause, evidence=evidence)
+        failure = _with_copies(attrs.evolve(failure, cause=cause, evidence=evidence), graded.run.log, record)
     return attrs.evolve(
         RunResult.from_dict(
             {"run_id": record.run_id, "directory": str(record.directory), **spec["workload"]}
@@ -105,7 +110,7 @@ def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask:
         state="completed" if graded.completed else "failed",
         metrics=graded.metrics,
         verdict=graded.judgement.verdict,
-        reason=mask.mask_text(graded.judgement.reason),
+        reason=mask.mask_text(_describe_result(graded)),
         failure=failure,
         notes=tuple(mask.mask_text(note) for note in graded.notes),
         steps_done=graded.run.log.series.count,
@@ -114,6 +119,23 @@ def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask:
         window=graded.run.window,
         steady_state=graded.run.log.steady_state,
     )
+
+
+def _describe_result(graded: GradedLog) -> str:
+    """Return the reason of the verdict. Without a verdict, return why the run did not complete, if it did not."""
+    log, judgement = graded.run.log, graded.judgement
+    if graded.completed or judgement.verdict or not log.steps or not log.reason:
+        return judgement.reason
+    return f"the run did not complete: {log.reason}"
+
+
+def _with_copies(failure: Failure, log: ParsedLog, record: RunRecord) -> Failure:
+    """Return the failure with the copies in the record, instead of the graded logs, in the commands of its remedy."""
+    copies = shlex.quote(str(record.logs))
+    graded = names_of_logs(log.framework, {path: path for path in log.paths}).get("LOGS", "LOGS")
+    word = re.compile(rf"(?<=\s){re.escape(graded)}(?![^\s`])")
+    remedy = COMMAND.sub(lambda command: word.sub(lambda _: copies, command[0], count=1), failure.remedy)
+    return fill_commands(attrs.evolve(failure, remedy=remedy), {"LOGS": copies, "RUN": record.run_id})
 
 
 def imported_logs(record: RunRecord) -> list[Path]:
