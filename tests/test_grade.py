@@ -278,6 +278,42 @@ def test_a_log_without_window_and_steady_state_has_no_metrics(grade: Llmb, tmp_p
     assert document["reason"].endswith("there is no steady state, because fewer than 8 steps have a time")
 
 
+def test_a_log_of_fewer_steps_than_the_recipe_is_undecided_until_their_number_is_stated(
+    grade: Llmb, tmp_path: Path
+) -> None:
+    for steps, over in ((5, None), (16, "steady_state")):
+        path = write(tmp_path / "cut.log", [40.0, *[7.0] * (steps - 1)])
+        document = grade(path, "--json").json
+        assert (document["status"], document["verdict"], document["measured_over"]) == ("incomplete", "undecided", over)
+        begin = f"the log ends with step {steps - 1}, and the recipe has 50 steps"
+        assert document["reason"] == f"{begin}; if the run had no more, add --steps {steps}"
+        assert document["notes"] == []
+        assert grade(path, "--steps", steps, "--json").json["verdict"] == "pass"
+        assert grade(path, "--window", "2:4", "--json").json["verdict"] == "pass"
+
+
+def test_a_short_log_without_a_baseline_names_the_window_that_it_has(llmb: Llmb, tmp_path: Path) -> None:
+    log = tmp_path / "short.log"
+    line = " [2026-01-20 10:00:00] iteration {0}/ 5 | elapsed time per iteration (ms): 5200.0 | lm loss: 9.0 |\n"
+    log.write_text("".join(map(line.format, range(1, 6))))
+    point = ("--recipe", "megatron_bridge/llama3.1-8b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "8")
+    document = llmb("grade", log, *point, "--json").json
+    assert (document["verdict"], document["reason"]) == (None, "no baseline is published for this run")
+    assert document["notes"] == [
+        "steps 35 to 44 are not in the log (it has 1 to 5); "
+        "there is no steady state, because fewer than 8 steps have a time",
+        "--window 2:5 measures the steps of this log",
+    ]
+    assert llmb("grade", log, *point, "--window", "2:5", "--json").json["window"]["step_time_s"] == 5.2
+
+
+def test_notes_name_the_repeats_that_they_are_about(grade: Llmb, log: Callable[..., Path], tmp_path: Path) -> None:
+    both = tmp_path / "both.log"
+    both.write_text(log(PUBLISHED_S * 1.5).read_text() + log(PUBLISHED_S).read_text())
+    document = grade(log(PUBLISHED_S), both, "--repeats", "--json").json
+    assert document["notes"] == ["repeat 2: both.log has 2 runs, and only the last one is graded"]
+
+
 def test_the_log_of_another_framework_is_recognised_and_gets_no_verdict(llmb: Llmb, log: Callable[..., Path]) -> None:
     point = ("--recipe", "nemo_launcher/llama3.1-70b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
     answer = llmb("grade", log(7.0), *point, "--json")

@@ -270,6 +270,7 @@ def grade(
         window=window or found.window,
         tolerance=tolerance,
         steps=steps,
+        repeats=repeats,
     )
     return grader.grade([[path] for path in paths] if repeats else [paths], save=save)
 

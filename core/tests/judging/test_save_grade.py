@@ -208,6 +208,16 @@ def test_the_remedy_of_a_recorded_failure_works_in_every_folder(
     assert "ValueError: boom" in subprocess.run(["bash", "-c", command], capture_output=True, text=True).stdout
 
 
+def test_a_log_of_fewer_steps_than_the_recipe_is_no_completed_run(tmp_path: Path) -> None:
+    graded = save(write_log(tmp_path / "a.log", steps=5))
+    run = llmb.find_run(graded.runs[0])
+    assert (run.state, run.verdict, run.reason) == ("failed", "undecided", graded.reason)
+    assert (run.steps_done, run.steps_requested, run.window_complete) == (5, 50, False)
+    assert llmb.verify_bundle(bundle(tmp_path, run.run_id)).mismatches == ()
+    [run_id] = save(write_log(tmp_path / "b.log", steps=5), steps=5).runs
+    assert llmb.find_run(run_id).state == "completed"
+
+
 def test_an_import_is_never_driven(tmp_path: Path) -> None:
     save(write_log(tmp_path / "a.log"))
     with llmb.attach() as session:

@@ -14,7 +14,9 @@ from llmb.analysis.metrics import Metrics, doubt_step_time
 from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import INCOMPARABLE, Judgement, describe_missing_window, find_objection, judge_set
+from llmb.judging.grade_notes import describe_log, describe_unmeasured, merge_notes
 from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window, object_to_copies
+from llmb.judging.log_coverage import assume_steps, covers_run, describe_early_end, measured_over
 from llmb.judging.logged_batch import describe_other_batch
 from llmb.judging.measure_point import measure_point
 from llmb.judging.read_logs import read_run
@@ -31,7 +33,8 @@ from llmb.values.recipe import Point, Recipe, Window
 from llmb.values.run_states import Verdict
 
 ARE_REPEATS = "if each log is a run, name each log with --repeats"
-"""Advice on logs that are graded as those of the ranks of one run."""
+ARE_MORE_REPEATS = "if each log is a run, name each log instead of its directory"
+"""Advice on logs that are graded as those of the ranks of one run, without and with --repeats."""
 
 SEVERITY: tuple[LogStatus, ...] = ("no_data", "nan", "incomplete", "complete")
 """The status of several logs is the first of these that one of them has."""
@@ -83,7 +86,10 @@ class Grade:
 
 @attrs.frozen(kw_only=True)
 class Grader:
-    """The published configuration and the settings against which logs are graded."""
+    """The published configuration and the settings against which logs are graded.
+
+    ``repeats`` is True if the user stated that each log or directory is a run.
+    """
 
     recipe: Recipe
     point: Point
@@ -91,6 +97,7 @@ class Grader:
     window: Window
     tolerance: float
     steps: int | None = None
+    repeats: bool = False
 
     def grade(self, runs: Sequence[Sequence[Path]], *, save: bool = False) -> Grade:
         """Grade one run, or several repeats of it, each given by the logs of its ranks. Raise LogError.
@@ -120,7 +127,7 @@ class Grader:
             interval=judgement.interval,
             more_repeats=judgement.more_repeats,
             repeats=tuple(each.describe(index in judgement.left_out) for index, each in enumerate(graded)),
-            notes=(*self._notes(logs, judgement), *self._explain_missing_times(graded, judgement.verdict)),
+            notes=(*self._notes(graded, judgement), *self._explain_missing_times(graded, judgement.verdict)),
             limit=1 + self.tolerance,
             rank_times=logs[0].rank_times if len(logs) == 1 else None,
             runs=self._save(graded) if save else (),
@@ -150,10 +157,10 @@ class Grader:
         over_steady = ("the metrics are those of the steady state",) if run.measured_over == "steady_state" else ()
         return GradedLog(
             run=run,
-            completed=run.log.status in ("complete", "incomplete") and not run.log.failure and _ended(run.log),
+            completed=run.log.status in ("complete", "incomplete") and not run.log.failure and covers_run(run.log),
             judgement=judgement,
             metrics=self._measure_metrics(run.step_time_s, run.tflops_per_gpu) if run.measured_over else None,
-            notes=(*self._notes([run.log], judgement), *over_steady),
+            notes=(*self._notes([run], judgement), *over_steady),
         )
 
     @property
@@ -164,11 +171,26 @@ class Grader:
     def _published_s(self) -> float | None:
         return self.point.baseline.step_time_s if self.point.baseline else None
 
-    def _notes(self, logs: Sequence[ParsedLog], judgement: Judgement) -> tuple[str, ...]:
+    def _notes(self, runs: Sequence[GradedRun], judgement: Judgement) -> tuple[str, ...]:
         """Return what a reader of the grade should know: a proxy, and what is special about the logs."""
-        batches = [batch for log in logs if (batch := self._describe_other_batch(log)) not in judgement.reason]
+        of_runs = {
+            run.name: [
+                note
+                for note in (
+                    self._describe_other_batch(run.log),
+                    *describe_log(run, self._advice),
+                    *describe_unmeasured(run, self._published_s),
+                )
+                if note and note not in judgement.reason
+            ]
+            for run in runs
+        }
         proxy = proxy_note(self.point.model, self.recipe.published_model(self.point))
-        return tuple(dict.fromkeys(filter(None, (proxy, *batches, *(note for log in logs for note in _notes(log))))))
+        return tuple(filter(None, (proxy, *merge_notes(of_runs))))
+
+    @property
+    def _advice(self) -> str:
+        return ARE_MORE_REPEATS if self.repeats else ARE_REPEATS
 
     def _explain_missing_times(self, graded: Sequence[GradedRun], verdict: Verdict | None) -> list[str]:
         """Return how to compare the ranks of one run that was measured."""
@@ -186,7 +208,8 @@ class Grader:
         """Read a run, measure it over its window or else over its steady state, and find objections to a verdict."""
         graded_run = partial(run_of_point, self._address, self.point, self.registry)
         log = read_run(paths, self.recipe.framework, self.registry, self.window, self.steps, graded_run)
-        steady, summary, over = log.steady_state, log.summary, _measured_over(log)
+        log, early_end = self._assume_recipe_steps(log)
+        steady, summary, over = log.steady_state, log.summary, measured_over(log)
         if over == "steady_state" and steady:
             summary = attrs.evolve(summarise(log.steps, (steady.first, steady.last)), step_time_s=steady.step_time_s)
         metrics = self._measure_metrics(summary.step_time_s, summary.tflops_per_gpu) if over else None
@@ -199,11 +222,19 @@ class Grader:
             window=window,
             step_time_s=step_time_s,
             tflops_per_gpu=summary.tflops_per_gpu,
-            objection=self._find_objection(log, window, metrics),
+            early_end=early_end,
+            objection=self._find_objection(log, window, metrics, early_end),
         )
 
+    def _assume_recipe_steps(self, log: ParsedLog) -> tuple[ParsedLog, str]:
+        """Return a log that may have ended early as one of the recipe's steps, and that it has fewer, or ""."""
+        if log.framework != self.recipe.framework or not log.steps:
+            return log, ""
+        assumed = assume_steps(log, self.recipe.steps)
+        return assumed, "" if assumed is log else describe_early_end(assumed)
+
     def _find_objection(
-        self, log: ParsedLog, window: MeasuredWindow | None, metrics: Metrics | None
+        self, log: ParsedLog, window: MeasuredWindow | None, metrics: Metrics | None, early_end: str
     ) -> Judgement | None:
         if log.no_step:
             reason = f"the run failed before its first step: {log.failure.cause}" if log.failure else log.no_step
@@ -213,12 +244,12 @@ class Grader:
         if log.framework != self.recipe.framework:
             reason = f"written by {log.framework}; the recipe is for {self.recipe.framework}"
             return Judgement(verdict=None, reason=reason)
-        missing = ""
-        if window is None:
+        missing = early_end
+        if window is None and not early_end:
             missing = describe_missing_window(log.summary, log.steps, log.steady_state, self._published_s)
         return find_objection(
             published=self._published_s is not None,
-            completed=log.failure is None and _ended(log),
+            completed=log.failure is None and (covers_run(log) or bool(early_end)),
             cause=log.failure.cause if log.failure else log.reason or "",
             loss_nan=log.status == "nan",
             missing_window=missing,
@@ -228,7 +259,7 @@ class Grader:
     def _doubt(self, log: ParsedLog, metrics: Metrics | None) -> str:
         """Return why the step time of a log is not that of the configuration, or ""."""
         if log.disagreement:
-            return f"{log.disagreement}; {ARE_REPEATS}"
+            return f"{log.disagreement}; {self._advice}"
         other_batch = self._describe_other_batch(log)
         return f"{INCOMPARABLE}: {other_batch}" if other_batch else doubt_step_time(metrics)
 
@@ -243,29 +274,3 @@ class Grader:
 
     def _measure_metrics(self, step_time_s: float | None, tflops_per_gpu: float | None) -> Metrics:
         return measure_point(self.recipe, self.point, self.registry, step_time_s, tflops_per_gpu)
-
-
-def _ended(log: ParsedLog) -> bool:
-    """Check whether the log covers the run, as far as the window needs it: a window of steps may end before the run."""
-    return log.status != "incomplete" or (log.summary.window != "last" and log.steps_asked is None)
-
-
-def _measured_over(log: ParsedLog) -> MeasuredOver | None:
-    """Return what the metrics of a log are based on."""
-    if log.summary.complete and (log.summary.window != "last" or log.status != "incomplete"):
-        return "window"
-    return "steady_state" if log.steady_state else None
-
-
-def _notes(log: ParsedLog) -> list[str]:
-    """Return what a reader of the grade should know about a log."""
-    notes = []
-    if log.runs_in_log > 1:
-        notes.append(f"{log.path.name} has {log.runs_in_log} runs, and only the last one is graded")
-    if log.summary.mean_of > 1:
-        notes.append(f"the framework prints means of {log.summary.mean_of} steps")
-    if len(log.paths) > 1 and log.rank_times is None and not log.disagreement:
-        notes.append(f"slow ranks are unknown: the logs do not have 8 step times of 4 ranks in common; {ARE_REPEATS}")
-    if log.status == "incomplete" and not log.failure:
-        notes.append(f"the log is incomplete: {log.reason or f'it ends with step {log.steps[-1].step}'}")
-    return notes

@@ -28,7 +28,10 @@ class GradedRepeat:
 
 @attrs.frozen(kw_only=True)
 class GradedRun:
-    """One run: its log, the step time that its metrics are based on, and the objection to a verdict, if any."""
+    """One run: its log, the step time that its metrics are based on, and the objection to a verdict, if any.
+
+    ``early_end`` is why the log may not be of the complete run, although it announces no further steps, or "".
+    """
 
     log: ParsedLog
     name: str
@@ -37,6 +40,7 @@ class GradedRun:
     step_time_s: float | None
     tflops_per_gpu: float | None
     objection: Judgement | None
+    early_end: str = ""
 
     @property
     def candidate(self) -> Candidate:

@@ -114,7 +114,7 @@ def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask:
         failure=failure,
         notes=tuple(mask.mask_text(note) for note in graded.notes),
         steps_done=graded.run.log.series.count,
-        window_complete=graded.run.log.summary.complete,
+        window_complete=graded.run.window is not None,
         interval=graded.judgement.interval,
         window=graded.run.window,
         steady_state=graded.run.log.steady_state,
@@ -126,7 +126,7 @@ def _describe_result(graded: GradedLog) -> str:
     log, judgement = graded.run.log, graded.judgement
     if graded.completed or judgement.verdict or not log.steps or not log.reason:
         return judgement.reason
-    return f"the run did not complete: {log.reason}"
+    return graded.run.early_end or f"the run did not complete: {log.reason}"
 
 
 def _with_copies(failure: Failure, log: ParsedLog, record: RunRecord) -> Failure:

@@ -1,0 +1,41 @@
+"""How far a log covers its run, for a verdict on it."""
+
+from __future__ import annotations
+
+import attrs
+
+from llmb.judging.graded_run import MeasuredOver
+from llmb.parsing.parse_log import ParsedLog
+
+
+def assume_steps(log: ParsedLog, steps: int) -> ParsedLog:
+    """Return the log as that of so many steps if its last step is measured and it does not state their number.
+
+    Return a log with at least as many steps, and one that shows the end of its training, as it is.
+    """
+    series, known = log.series, log.steps_asked is not None or log.series.total_steps is not None
+    if known or log.summary.window != "last" or log.status != "complete" or series.count >= steps:
+        return log
+    if series.end_texts or series.has_notice("finished"):
+        return log
+    return attrs.evolve(log, status="incomplete", steps_asked=steps)
+
+
+def describe_early_end(log: ParsedLog) -> str:
+    """Return that a log has fewer steps than `assume_steps` assumed, and what to do."""
+    return (
+        f"the log ends with step {log.steps[-1].step}, and the recipe has {log.steps_asked} steps; "
+        f"if the run had no more, add --steps {log.series.count}"
+    )
+
+
+def covers_run(log: ParsedLog) -> bool:
+    """Check whether the log covers the run, as far as the window needs it: a window of steps may end before the run."""
+    return log.status != "incomplete" or (log.summary.window != "last" and log.steps_asked is None)
+
+
+def measured_over(log: ParsedLog) -> MeasuredOver | None:
+    """Return what the metrics of a log are based on."""
+    if log.summary.complete and (log.summary.window != "last" or log.status != "incomplete"):
+        return "window"
+    return "steady_state" if log.steady_state else None
