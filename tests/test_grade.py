@@ -307,6 +307,14 @@ def test_a_short_log_without_a_baseline_names_the_window_that_it_has(llmb: Llmb,
     assert llmb("grade", log, *point, "--window", "2:5", "--json").json["window"]["step_time_s"] == 5.2
 
 
+def test_the_reason_names_the_repeats_if_none_can_be_judged(grade: Llmb, tmp_path: Path) -> None:
+    (empty := tmp_path / "empty.log").touch()
+    (other := tmp_path / "other.log").write_text("hello\n")
+    reason = grade(empty, other, empty, "--repeats", "--json").json["reason"]
+    assert reason.startswith("repeat 1, repeat 3: the log is empty; repeat 2: no maxtext steps found")
+    assert grade(empty, empty, "--repeats", "--json").json["reason"] == "the log is empty"
+
+
 def test_notes_name_the_repeats_that_they_are_about(grade: Llmb, log: Callable[..., Path], tmp_path: Path) -> None:
     both = tmp_path / "both.log"
     both.write_text(log(PUBLISHED_S * 1.5).read_text() + log(PUBLISHED_S).read_text())
@@ -346,7 +354,7 @@ def test_a_log_without_a_step(grade: Llmb, tmp_path: Path) -> None:
     assert answer.json["metrics"] is None
     assert answer.json["reason"] == "no maxtext steps found, and no other installed framework recognises the log"
     path.write_text(OUT_OF_MEMORY)
-    assert grade(path, "--json").json["reason"].startswith("the run failed before its first step: ")
+    assert grade(path, "--json").json["reason"].startswith("no maxtext steps found, and the run failed: ")
     path.write_text("")
     assert grade(path, "--json").json["reason"] == "the log is empty"
 

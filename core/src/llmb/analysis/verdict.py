@@ -212,11 +212,8 @@ def find_objection(
 def judge_set(candidates: Sequence[Candidate], published_s: float | None, tolerance: float) -> Judgement:
     """Judge the repeats of a run together, without those that do not count, as long as one remains."""
     counted = {index: each.repeat for index, each in enumerate(candidates) if each.repeat and not each.objection}
-    objections = [each.objection for each in candidates if each.objection]
     if published_s is None or not counted:
-        return (
-            objections[0] if objections else Judgement(verdict="undecided", reason="there is no step time to compare")
-        )
+        return _join_objections(candidates)
     judgement = judge_repeats(list(counted.values()), published_s, tolerance)
     left_out = [list(counted)[index] for index in judgement.left_out]
     for index, each in enumerate(candidates):
@@ -224,6 +221,20 @@ def judge_set(candidates: Sequence[Candidate], published_s: float | None, tolera
             judgement = add_clause(judgement, f"{each.name} is left out: {each.objection.reason}")
             left_out.append(index)
     return attrs.evolve(judgement, left_out=tuple(sorted(left_out)))
+
+
+def _join_objections(candidates: Sequence[Candidate]) -> Judgement:
+    """Return the objections to all repeats. Each different reason names its repeats."""
+    names: dict[str, list[str]] = {}
+    objections = [(each.name, each.objection) for each in candidates if each.objection]
+    for name, objection in objections:
+        names.setdefault(objection.reason, []).append(name)
+    if not objections:
+        return Judgement(verdict="undecided", reason="there is no step time to compare")
+    if len(names) == 1:
+        return objections[0][1]
+    reasons = [f"{', '.join(repeats)}: {reason}" for reason, repeats in names.items()]
+    return attrs.evolve(objections[0][1], reason="; ".join(reasons))
 
 
 def describe_missing_window(

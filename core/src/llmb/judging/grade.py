@@ -237,7 +237,8 @@ class Grader:
         self, log: ParsedLog, window: MeasuredWindow | None, metrics: Metrics | None, early_end: str
     ) -> Judgement | None:
         if log.no_step:
-            reason = f"the run failed before its first step: {log.failure.cause}" if log.failure else log.no_step
+            failed = f"no {log.framework} steps found, and the run failed"
+            reason = f"{failed}: {log.failure.cause}" if log.failure else log.no_step
             reason = f"the log {reason}" if reason.startswith("is ") else reason
             reason = reason.replace(CHECK_FRAMEWORK, ", and no other installed framework recognises the log")
             return Judgement(verdict="undecided" if self._published_s else None, reason=reason)
