@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,7 @@ from llmb.parsing.parse_log import CHECK_FRAMEWORK, ParsedLog
 from llmb.plugins.addresses import address_in
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.run_of_log import run_of_point
-from llmb.values.errors import Fault, RecordError
+from llmb.values.errors import Fault, LogError, RecordError
 from llmb.values.failure import Failure
 from llmb.values.model import proxy_note
 from llmb.values.recipe import Point, Recipe, Window
@@ -35,6 +36,9 @@ from llmb.values.run_states import Verdict
 ARE_REPEATS = "if each log is a run, name each log with --repeats"
 ARE_MORE_REPEATS = "if each log is a run, name each log instead of its directory"
 """Advice on logs that are graded as those of the ranks of one run, without and with --repeats."""
+
+MOST_NAMED_LOGS = 3
+"""The most logs of a directory that an error names."""
 
 SEVERITY: tuple[LogStatus, ...] = ("no_data", "nan", "incomplete", "complete")
 """The status of several logs is the first of these that one of them has."""
@@ -105,6 +109,7 @@ class Grader:
         With ``save``, record them as runs. Raise RecordError or SpecError if that is impossible.
         """
         graded = self._measure_all(runs)
+        _check_repeats(graded, directory=runs[0][0], are_repeats=self.repeats)
         judgement = judge_set([each.candidate for each in graded], self._published_s, self.tolerance)
         kept = [each for index, each in enumerate(graded) if index not in judgement.left_out] or graded
         over = next((each.measured_over for each in kept if each.measured_over), None)
@@ -265,8 +270,12 @@ class Grader:
         return f"{INCOMPARABLE}: {other_batch}" if other_batch else doubt_step_time(metrics)
 
     def _describe_other_batch(self, log: ParsedLog) -> str:
-        batch_size = self.point.parallelism.global_batch_size
-        return describe_other_batch(log.steps, batch_size, batch_size * self.point.seq_len / self.point.gpus)
+        """Return why the steps of a log are not those of the configuration, and the variants that fit, or ""."""
+        other = describe_other_batch(log.steps, self.point)
+        place = (self.point.gpu_type, self.point.dtype, self.point.gpus)
+        points = [each for each in self.recipe.points if (each.gpu_type, each.dtype, each.gpus) == place]
+        fitting = [each.variant for each in points if each.variant and not describe_other_batch(log.steps, each)]
+        return f"{other}; --variant {' or '.join(fitting)} has this batch" if other and fitting else other
 
     def _metrics(self, runs: Sequence[GradedRun]) -> Metrics:
         """Return the metrics of the mean step time of runs that were measured in the same way."""
@@ -275,3 +284,14 @@ class Grader:
 
     def _measure_metrics(self, step_time_s: float | None, tflops_per_gpu: float | None) -> Metrics:
         return measure_point(self.recipe, self.point, self.registry, step_time_s, tflops_per_gpu)
+
+
+def _check_repeats(runs: Sequence[GradedRun], *, directory: Path, are_repeats: bool) -> None:
+    """Raise LogError if the only run that is named as a repeat is a directory of several logs."""
+    logs = runs[0].log.paths
+    if not are_repeats or len(runs) > 1 or len(logs) < 2:
+        return
+    named = shlex.join(map(str, logs[:MOST_NAMED_LOGS])) + (" ..." if len(logs) > MOST_NAMED_LOGS else "")
+    message = f"{len(logs)} logs in a directory are those of one run, but --repeats needs several runs"
+    expected = f"`--repeats {named}`, or no --repeats"
+    raise LogError(Fault(message=message, file=str(directory), expected=expected))

@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Sequence
 
 from llmb.analysis.valid_range import stated
+from llmb.values.recipe import Point
 from llmb.values.steps import Step
 
 SAME_BATCH = 0.03
@@ -15,8 +16,10 @@ CONSUMED_SAMPLES = ("consumed_samples", "consumed samples")
 """Names under which logs print these values."""
 
 
-def describe_other_batch(steps: Sequence[Step], global_batch_size: int, tokens_per_gpu: float) -> str:
-    """Return why the steps of a log are not those of this batch size, with so many tokens per GPU, or ""."""
+def describe_other_batch(steps: Sequence[Step], point: Point) -> str:
+    """Return why the steps of a log are not those of a published configuration, by their batch, or ""."""
+    global_batch_size = point.parallelism.global_batch_size
+    tokens_per_gpu = global_batch_size * point.seq_len / point.gpus
     batch_size = _logged_batch_size(steps)
     if batch_size and abs(batch_size / global_batch_size - 1) > SAME_BATCH:
         return f"the log has a global batch size of {batch_size:,.0f}, the recipe {global_batch_size:,}"
