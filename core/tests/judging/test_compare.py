@@ -117,7 +117,7 @@ def test_runs_without_a_point_in_common_exit_with_1(llmb: Llmb, record: Record) 
     a, b = record(), record(workload={"gpus": 128})
     answer = llmb("compare", a, b)
     assert answer.status == 1
-    assert f"only in A, without a comparable step time or a copy of another run: {a}" in answer.out
+    assert answer.out.splitlines() == [f"not compared, only in A: {a}", f"not compared, only in B: {b}"]
     assert "nothing to compare: no run has a point in common: gpus is 64 in A, 128 in B; global_batch" in answer.err
     assert "apart" not in llmb("compare", a, b, "--json").json
     batch = record(parallelism={"global_batch_size": 256})
@@ -132,6 +132,15 @@ def test_a_comparison_names_runs_that_make_no_sense_in_it(llmb: Llmb, record: Re
     assert f"note: on both sides, so the change is too small: {b}" in lines
     assert "note: MFU above 100 % is impossible: 184.1 % in B, llama2-70b h100 bf16 64 GPUs" in lines
     assert "note: MFU above 100 % is impossible" in llmb("compare", b, "baseline").out
+
+
+def test_a_comparison_counts_its_runs_and_states_why_others_do_not_count(llmb: Llmb, record: Record) -> None:
+    a, unmeasured, other, off = record(7.0), record(None), record(workload={"gpus": 256}), record(14.0, steady_s=7.0)
+    header, *lines = llmb("compare", f"{a},{unmeasured},{other},{off}", record(8.0)).out.splitlines()
+    assert " ".join(header.split()) == "step time (s) A: 1 of 4 runs B: 1 run change"
+    assert f"not compared in A, without a comparable step time: {unmeasured}" in lines
+    assert f"not compared, only in A: {other}" in lines
+    assert f"not compared, without a comparable step time: {unmeasured}" in llmb("compare", unmeasured, "baseline").out
 
 
 def test_a_run_that_does_not_exist_exits_with_2(llmb: Llmb, record: Record) -> None:

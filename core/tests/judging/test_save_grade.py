@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.command_line import command_line
 from parts.recorded_runs import record_runs
 
 import llmb
@@ -93,6 +94,17 @@ def test_a_log_that_was_saved_twice_counts_once(tmp_path: Path) -> None:
     compared = llmb.compare(f"{a},{again},{other}", other)
     [point] = compared.points
     assert (point.a.runs, compared.only_a) == ((a, other), (again,))
+    assert compared.not_compared == (("A", "a copy of another run", (again,)),)
+
+
+def test_a_log_on_both_sides_has_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = write_log(tmp_path / "a.log", 7.0)
+    [a], [b] = save(log).runs, save(log).runs
+    [other] = save(write_log(tmp_path / "b.log", 7.01)).runs
+    run = command_line(capsys)
+    note = f"note: {a} in A and {b} in B have the same log, so the change is too small"
+    assert note in run("compare", a, b).out.splitlines()
+    assert "same log" not in run("compare", a, other).out
 
 
 def test_a_pipe_is_not_recorded(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import geometric_mean
 from typing import Any
 
@@ -25,6 +26,9 @@ AT_POINT = ("recipe", "gpu_type", "dtype", "variant", "gpus")
 
 SIZES = ("model.layers", "seq_len", "global_batch_size")
 """The other parts."""
+
+NOT_IN_JSON = ("apart", "not_compared", "same_logs")
+"""Fields of `RunComparison` that only explain it to a reader."""
 
 Point = tuple[Any, ...]
 """Values of AT_POINT, then of SIZES."""
@@ -71,8 +75,11 @@ class RunComparison:
     """The comparison of two groups of runs. The fields are the keys of ``llmb compare --json``.
 
     ``only_a`` and ``only_b`` are the ids of runs at points that only one side has, without a comparable step time,
-    or imported from the log of another run of the side. If each side has one point, and the two are different,
-    ``apart`` has the parts that differ, with the values of A and B; it is not part of the JSON.
+    or imported from the log of another run of the side.
+
+    These fields are not part of the JSON. If each side has one point, and the two are different, ``apart`` has the
+    parts that differ, with the values of A and B. ``not_compared`` has the runs of ``only_a`` and ``only_b`` by side
+    and reason. ``same_logs`` are pairs of a run of A and a run of B that were imported from the same log.
     """
 
     a: tuple[str, ...]
@@ -83,10 +90,12 @@ class RunComparison:
     geometric_mean_change: float | None
     differences: tuple[Difference, ...]
     apart: tuple[tuple[str, Any, Any], ...] = ()
+    not_compared: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    same_logs: tuple[tuple[str, str], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that ``llmb compare --json`` prints."""
-        return attrs.asdict(self, filter=lambda field, _value: field.name != "apart")
+        return attrs.asdict(self, filter=lambda field, _value: field.name not in NOT_IN_JSON)
 
     def _repr_html_(self) -> str:
         """Return the points and their changes as a table, for a notebook."""
@@ -122,11 +131,23 @@ class _Run:
 
 def compare_runs(a: Sequence[RunResult], b: Sequence[RunResult]) -> RunComparison:
     """Compare two groups of recorded runs at the points that both have. Raise RecordError for a damaged record."""
-    runs_of_a, runs_of_b = _read(a), _read(b)
+    side_a, side_b = _read(a), _read(b)
+    runs_of_a, runs_of_b = side_a.points, side_b.points
     pairs = {point: (runs, runs_of_b[point]) for point, runs in runs_of_a.items() if point in runs_of_b}
     points = [_compare_point(point, *pair) for point, pair in pairs.items()]
     specs = [([r.spec for r in one], [r.spec for r in two]) for one, two in pairs.values()]
-    return attrs.evolve(_comparison(a, b, points, specs), apart=_find_distance(list(runs_of_a), list(runs_of_b)))
+    compared = _comparison(a, b, points, specs)
+    return attrs.evolve(
+        compared,
+        apart=_find_distance(list(runs_of_a), list(runs_of_b)),
+        not_compared=(*side_a.explain("A", compared.only_a), *side_b.explain("B", compared.only_b)),
+        same_logs=tuple(
+            (run.result.run_id, other.result.run_id)
+            for one, two in pairs.values()
+            for run, other in itertools.product(one, two)
+            if run.result.run_id != other.result.run_id and _same_log(run, other)
+        ),
+    )
 
 
 def _find_distance(a: Sequence[Point], b: Sequence[Point]) -> tuple[tuple[str, Any, Any], ...]:
@@ -139,11 +160,13 @@ def _find_distance(a: Sequence[Point], b: Sequence[Point]) -> tuple[tuple[str, A
 
 def compare_with_baseline(runs: Sequence[RunResult]) -> RunComparison:
     """Compare recorded runs with the published configuration of their recipe. Raise RecordError or PluginError."""
-    groups = _read([run for run in runs if run.metrics and run.metrics.baseline])
+    side = _read([run for run in runs if run.metrics and run.metrics.baseline])
+    groups = side.points
     points = [_compare_with_published(point, group) for point, group in groups.items()]
     registry = PluginRegistry()
     specs = [([r.spec for r in group], [_published_spec(group[0], registry)]) for group in groups.values()]
-    return attrs.evolve(_comparison(runs, (), points, specs), b="baseline")
+    compared = _comparison(runs, (), points, specs)
+    return attrs.evolve(compared, b="baseline", not_compared=tuple(side.explain("A", compared.only_a)))
 
 
 def _comparison(
@@ -165,19 +188,38 @@ def _comparison(
     )
 
 
-def _read(results: Iterable[RunResult]) -> dict[Point, list[_Run]]:
-    """Return the measured runs by their points, each imported log once. Raise RecordError for a damaged record."""
-    groups: dict[Point, list[_Run]] = {}
+@attrs.frozen(kw_only=True)
+class _Side:
+    """The measured runs of one side by their points, each imported log once, and the ids of the copies."""
+
+    points: dict[Point, list[_Run]]
+    copies: list[str]
+
+    def explain(self, name: str, run_ids: Iterable[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        """Yield the side with each reason why runs were not compared, and their ids."""
+        measured = {run.result.run_id for runs in self.points.values() for run in runs}
+        reasons: dict[str, list[str]] = {}
+        for run_id in run_ids:
+            copied = "a copy of another run" if run_id in self.copies else "without a comparable step time"
+            reasons.setdefault(f"only in {name}" if run_id in measured else copied, []).append(run_id)
+        yield from ((name, reason, tuple(ids)) for reason, ids in reasons.items())
+
+
+def _read(results: Iterable[RunResult]) -> _Side:
+    """Return the measured runs of one side. Raise RecordError for a damaged record."""
+    side = _Side(points={}, copies=[])
     for result in results:
         spec, window, metrics = RunRecord(runs_folder() / result.run_id).spec(), result.window, result.metrics
         doubtful = result.imported and result.verdict == "undecided" and result.interval is None
         if result.state == "completed" and window and metrics and not doubtful:
             repeat = Repeat(window=window, steady_state=result.steady_state, name=result.run_id)
             run = _Run(result=result, spec=spec, metrics=metrics, repeat=repeat)
-            group = groups.setdefault(run.point, [])
-            if not any(_same_log(run, other) for other in group):
+            group = side.points.setdefault(run.point, [])
+            if any(_same_log(run, other) for other in group):
+                side.copies.append(result.run_id)
+            else:
                 group.append(run)
-    return groups
+    return side
 
 
 def _same_log(run: _Run, other: _Run) -> bool:

@@ -20,10 +20,9 @@ def print_comparison(found: llmb.RunComparison) -> None:
     if found.points:
         _print_points(found)
         _print_footnotes(found)
-    for name, runs in (("A", found.only_a), ("B", found.only_b)):
-        if runs:
-            why = f"only in {name}, without a comparable step time or a copy of another run"
-            output.print_prose(f"not compared, {why}: {', '.join(runs)}")
+    for name, reason, runs in found.not_compared:
+        place = "" if name in reason or found.b == "baseline" else f" in {name}"
+        output.print_prose(f"not compared{place}, {reason}: {', '.join(runs)}")
     if not found.points:
         other = "a step time to compare with a published one" if found.b == "baseline" else "a point in common"
         apart = [f"{name} is {before} in A, {after} in B" for name, before, after in found.apart]
@@ -35,8 +34,8 @@ def print_comparison(found: llmb.RunComparison) -> None:
 
 
 def _print_points(found: llmb.RunComparison) -> None:
-    title = "baseline" if found.b == "baseline" else f"B: {llmb.counted(len(found.b), 'run')}"
-    columns = [Column("step time (s)"), Column(f"A: {llmb.counted(len(found.a), 'run')}", right=True)]
+    title = "baseline" if found.b == "baseline" else _count("B", [point.b for point in found.points], found.b)
+    columns = [Column("step time (s)"), Column(_count("A", [point.a for point in found.points], found.a), right=True)]
     columns += [Column(title, right=True), Column("change"), Column()]
     rows: list[tuple[str | Text, ...]] = []
     heading, width = "", max(len(_gpus(point)) for point in found.points)
@@ -47,6 +46,13 @@ def _print_points(found: llmb.RunComparison) -> None:
     if found.geometric_mean_change is not None and len(found.points) > 1:
         rows.append(("geometric mean", "", "", _percent(found.geometric_mean_change), ""))
     print_table(columns, rows)
+
+
+def _count(name: str, sides: Sequence[llmb.ComparedSide], runs: Sequence[str]) -> str:
+    """Return the number of runs of a side that count, and of all its runs if some do not."""
+    counted = sum(len(side.runs) - len(side.left_out) for side in sides)
+    total = llmb.counted(len(runs), "run")
+    return f"{name}: {total}" if counted == len(runs) else f"{name}: {counted} of {total}"
 
 
 def _heading(point: llmb.PointChange) -> str:
@@ -81,6 +87,8 @@ def _print_footnotes(found: llmb.RunComparison) -> None:
         output.print_prose(f"~ within noise{advice}")
     if twice := [run for run in found.a if run in found.b]:
         output.print_prose(f"note: on both sides, so the change is too small: {', '.join(twice)}")
+    for in_a, in_b in found.same_logs:
+        output.print_prose(f"note: {in_a} in A and {in_b} in B have the same log, so the change is too small")
     for point in found.points:
         for name, mfu in (("A", point.a.mfu), ("B", point.b.mfu)):
             if mfu is not None and mfu > 1:
