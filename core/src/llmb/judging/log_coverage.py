@@ -1,4 +1,4 @@
-"""How far a log covers its run, for a verdict on it."""
+"""Coverage of a run by its log: whether it has the steps that a verdict needs."""
 
 from __future__ import annotations
 
