@@ -235,8 +235,10 @@ def test_the_library_returns_the_steps_and_the_reason_of_a_failure(log: Path) ->
 def test_the_logs_of_several_ranks_are_one_run_to_the_library(tmp_path: Path) -> None:
     import llmb as library
 
-    ranks = [write(tmp_path / f"{rank}.log", [2.0] * 5) for rank in range(2)]
-    assert [step.step for step in library.parse(ranks, framework="maxtext").series.steps] == [0, 1, 2, 3, 4]
+    ranks = [write(tmp_path / f"{rank}.log", [2.0 + rank / 10] * 5) for rank in (9, 10)]
+    for logs in (ranks, ranks[::-1]):
+        steps = library.parse(logs, framework="maxtext").steps
+        assert [(step.step, step.time_s) for step in steps] == [(number, 2.9) for number in range(5)]
     with pytest.raises(library.LogError, match="no log is named"):
         library.recognise_framework([])
     with pytest.raises(library.LogError, match="no log is named"):

@@ -43,6 +43,42 @@ def test_the_last_step_of_each_number_is_kept_in_order(steps: list[Step]) -> Non
     assert series.last_step == (latest[max(latest)] if latest else None)
 
 
+PROCESSES = [("rank2.log", None), ("rank10.log", None), ("all.log", 9), ("all.log", 11)]
+"""Processes in ascending order without those of `all.log`, and in ascending order with them alone."""
+
+
+@pytest.mark.parametrize("processes", [PROCESSES[:2], PROCESSES[2:]])
+@given(data=st.data())
+def test_the_steps_are_those_of_the_first_process_in_whatever_order_logs_arrive(
+    processes: list[tuple[str, int | None]], data: st.DataObject
+) -> None:
+    printed = {
+        each: [Step(step=n, rank=each[1], time_s=n + i / 10) for n in (1, 2, 3, 2, 3, 4)]
+        for i, each in enumerate(processes)
+    }
+    waiting = [each for each, steps in printed.items() for _ in steps]
+    series = StepSeries()
+    for process in data.draw(st.permutations(waiting)):
+        series.add([printed[process].pop(0)], process[0])
+
+    assert [step.time_s for step in series.steps] == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_step_without_a_time_gives_way_to_that_of_another_process() -> None:
+    series = StepSeries()
+    series.add(
+        [
+            Step(step=1, rank=3, time_s=2.0),
+            Step(step=1, rank=0),
+            Step(step=2, rank=0),
+            Step(step=2, rank=3, time_s=2.5),
+        ],
+        "log",
+    )
+
+    assert [step.time_s for step in series.steps] == [2.0, 2.5]
+
+
 def test_steps_are_a_sequence() -> None:
     steps = series_of(range(10)).steps
 

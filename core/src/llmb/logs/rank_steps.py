@@ -44,9 +44,9 @@ class RankSteps:
                 self._printed_for_all.setdefault((source, rank), deque(maxlen=MOST_STEPS)).append((item.step, time_s))
 
     def by_log(self) -> dict[str, dict[int, float]]:
-        """Return the step times in each log."""
+        """Return the step times in each log, those of its lowest rank."""
         logs: dict[str, dict[int, float]] = {}
-        for (source, _rank), times in self._times.items():
+        for (source, _), times in sorted(self._times.items(), key=lambda each: each[0][1] or 0, reverse=True):
             logs.setdefault(source, {}).update(times)
         return logs
 

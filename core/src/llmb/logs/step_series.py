@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
@@ -14,34 +15,46 @@ from llmb.values.steps import Notice, NoticeKind, Step, rhythm
 MOST_NOTICES = 1000
 """Different notices of a run that are kept."""
 
+Place = tuple[bool, bool, int, Sequence[str | int]]
+"""The place of a process among those of a run, which is the same in whatever order their logs are read."""
+
 
 class SortedSteps(Sequence[Step]):
-    """Steps of one run in the order of their numbers, each number once."""
+    """Steps of one run in the order of their numbers, each number once.
+
+    If several processes print a step, that of the first process counts: the lowest rank, else the log with the lowest
+    name. Publishers measure one process too. A step without a time gives way to one with a time.
+    """
 
     def __init__(self, attempt: int) -> None:
         self.attempt = attempt
         self.numbers: list[int] = []
         """The number of each step, in ascending order."""
         self._steps: list[Step] = []
+        self._places: list[Place] = []
         self._falls = 0  # numbers below all earlier ones
         self._only_fell_from: int | None = None
 
-    def put(self, step: Step) -> None:
-        """Add a step, or replace the step of the same number."""
+    def put(self, step: Step, process: Place) -> None:
+        """Add a step of a process, or replace the step of the same number of this process or of a later one."""
         number, numbers = step.step, self.numbers
         if not numbers or number > numbers[-1]:
             numbers.append(number)
             self._steps.append(step)
+            self._places.append(process)
             return
-        place = bisect_left(numbers, number)
-        if numbers[place] == number:
-            self._steps[place] = step
+        index = bisect_left(numbers, number)
+        if numbers[index] == number:
+            before, known = self._places[index], self._steps[index]
+            if process == before or (step.time_s is None, process) < (known.time_s is None, before):
+                self._steps[index], self._places[index] = step, process
             return
         if len(numbers) == 1:
             self._only_fell_from = numbers[0]
-        self._falls += place == 0
-        numbers.insert(place, number)
-        self._steps.insert(place, step)
+        self._falls += index == 0
+        numbers.insert(index, number)
+        self._steps.insert(index, step)
+        self._places.insert(index, process)
 
     @property
     def newest_first(self) -> bool:
@@ -88,8 +101,8 @@ class SortedSteps(Sequence[Step]):
 class StepSeries:
     """Steps and notices of one log, or of the logs of one run's ranks.
 
-    A step that is given again replaces the earlier one. A higher attempt begins a new run: only the last run is kept,
-    with its own notices. ``first_step`` is the number that the framework gives to its first step, if it is known.
+    A step that a process prints again replaces the earlier one. A higher attempt begins a new run: only the last run is
+    kept, with its own notices. ``first_step`` is the number that the framework gives to its first step, if known.
     """
 
     def __init__(self, *, first_step: int | None = None) -> None:
@@ -102,6 +115,7 @@ class StepSeries:
         self._notices: dict[Notice, None] = {}
         self._nan_steps = NanSteps()
         self._sources: set[str] = set()
+        self._places: dict[Process, Place] = {}
         self._last = Step(step=0)
         self._announced_steps: int | None = None
 
@@ -124,13 +138,20 @@ class StepSeries:
                 self._notices.clear()
                 self._nan_steps.clear()
                 self.checkpoints_s = 0.0
-            steps.put(item)
+            process = source, item.rank
+            steps.put(item, self._places.get(process) or self._find_place(process))
             last = item
             if item.loss != item.loss:  # only NaN differs from itself
-                self._nan_steps.add(item.step, (source, item.rank))
+                self._nan_steps.add(item.step, process)
             elif repeating:
-                self._repeat(item, (source, item.rank))
+                self._repeat(item, process)
         self._last = last
+
+    def _find_place(self, process: Process) -> Place:
+        source, rank = process
+        name = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", source)]  # rank9 before rank10
+        place = self._places[process] = (not source and rank is None, rank is None, rank or 0, name)
+        return place
 
     def _repeat(self, step: Step, process: Process) -> None:
         if step.loss is None:
