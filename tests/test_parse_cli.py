@@ -236,13 +236,11 @@ def test_the_logs_of_several_ranks_are_one_run_to_the_library(tmp_path: Path) ->
     import llmb as library
 
     ranks = [write(tmp_path / f"{rank}.log", [2.0 + rank / 10] * 5) for rank in (9, 10)]
-    for logs in (ranks, ranks[::-1]):
-        steps = library.parse(logs, framework="maxtext").steps
-        assert [(step.step, step.time_s) for step in steps] == [(number, 2.9) for number in range(5)]
-    with pytest.raises(library.LogError, match="no log is named"):
-        library.recognise_framework([])
-    with pytest.raises(library.LogError, match="no log is named"):
-        library.parse([], framework="maxtext")
+    times = [[step.time_s for step in library.parse(each, framework="maxtext").steps] for each in (ranks, ranks[::-1])]
+    assert times == [[2.9] * 5] * 2
+    for read in (library.recognise_framework, lambda logs: library.parse(logs, framework="maxtext")):
+        with pytest.raises(library.LogError, match="no log is named"):
+            read([])
 
 
 # Several logs, and directories

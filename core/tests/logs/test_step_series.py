@@ -59,22 +59,15 @@ def test_the_steps_are_those_of_the_first_process_in_whatever_order_logs_arrive(
     waiting = [each for each, steps in printed.items() for _ in steps]
     series = StepSeries()
     for process in data.draw(st.permutations(waiting)):
-        series.add([printed[process].pop(0)], process[0])
+        series.add([printed[process].pop(0)], source=process[0])
 
     assert [step.time_s for step in series.steps] == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_a_step_without_a_time_gives_way_to_that_of_another_process() -> None:
     series = StepSeries()
-    series.add(
-        [
-            Step(step=1, rank=3, time_s=2.0),
-            Step(step=1, rank=0),
-            Step(step=2, rank=0),
-            Step(step=2, rank=3, time_s=2.5),
-        ],
-        "log",
-    )
+    series.add([Step(step=1, rank=3, time_s=2.0), Step(step=1, rank=0)])
+    series.add([Step(step=2, rank=0), Step(step=2, rank=3, time_s=2.5)])
 
     assert [step.time_s for step in series.steps] == [2.0, 2.5]
 
@@ -147,12 +140,12 @@ def losses(first: int, last: int, loss: float | None = 1.0, rank: int | None = N
 
 def test_nan_is_forgotten_once_a_rewound_run_repeated_the_step_with_a_loss() -> None:
     series = StepSeries()
-    series.add([*losses(1, 28), *losses(29, 30, math.nan), Notice(kind="nan", text="aborting")], "log")
-    series.add(losses(21, 29), "log")
+    series.add([*losses(1, 28), *losses(29, 30, math.nan), Notice(kind="nan", text="aborting")], source="log")
+    series.add(losses(21, 29), source="log")
     assert series.nan  # step 30 is still that of before
     series.add(losses(30, 30))  # found at the end of the log
     assert not series.nan
-    series.add(losses(31, 31, math.nan), "log")
+    series.add(losses(31, 31, math.nan), source="log")
     assert series.nan
 
 
@@ -177,8 +170,8 @@ def test_nan_of_a_repeated_step_counts() -> None:
 )
 def test_nan_of_one_process_stays_whatever_the_others_print(source: str, rank: int | None, loss: float | None) -> None:
     series = StepSeries()
-    series.add(losses(1, 30, math.nan), "rank0.log")
-    series.add(losses(1, 30, loss, rank), source)
+    series.add(losses(1, 30, math.nan), source="rank0.log")
+    series.add(losses(1, 30, loss, rank), source=source)
 
     assert series.nan
 

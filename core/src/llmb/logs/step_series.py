@@ -119,7 +119,7 @@ class StepSeries:
         self._last = Step(step=0)
         self._announced_steps: int | None = None
 
-    def add(self, items: Iterable[Step | Notice], source: str | None = None) -> None:
+    def add(self, items: Iterable[Step | Notice], *, source: str | None = None) -> None:
         """Add what a parser returned for a log, or at the end of all logs (None)."""
         if source is not None:
             self._sources.add(source)

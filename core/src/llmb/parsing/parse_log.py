@@ -232,7 +232,7 @@ def _read_steps(
         last_steps[text], offset = LastSteps(), 0
         for block in _blocks(path, text):
             found = parser.feed(block, str(path))
-            series.add(found, str(path))
+            series.add(found, source=str(path))
             last_steps[text].add(found, offset)
             if len(plain) > 1 or has_rank(found):
                 ranks.add(found, str(path))

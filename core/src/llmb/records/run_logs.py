@@ -187,7 +187,7 @@ class RunLogs:
             if parser and source == "scheduler":
                 self.scheduler_notices += [each for each in parse(parser) if isinstance(each, Notice)]
             elif parser:
-                self.series.add(items := [*parse(parser)], log)
+                self.series.add(items := [*parse(parser)], source=log)
                 if log:
                     self.rank_steps.add(items, log)
                 self.series.first_step = parser.first_step  # the parser may know it only now
