@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmb.values.error_text import hide_passwords
+from llmb.values.error_text import format_count, hide_passwords
 from llmb.values.nearest_name import nearest_name
 
 NAMES = ("nemo_launcher", "megatron_bridge", "MaxText", "maxtext_extra")
@@ -37,3 +37,7 @@ def test_the_most_like_is_meant_else_the_shortest_that_begins_so(name: str, mean
 )
 def test_the_password_in_a_url_ends_at_the_last_at_sign_before_the_path(url: str, shown: str) -> None:
     assert hide_passwords(url) == shown
+
+
+def test_a_count_of_five_digits_is_grouped() -> None:
+    assert [format_count(number) for number in (8, 9_999, 10_000, 115_311)] == ["8", "9999", "10,000", "115,311"]

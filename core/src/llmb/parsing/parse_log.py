@@ -26,7 +26,7 @@ from llmb.parsing.file_filter import experiment, is_binary, sample
 from llmb.parsing.log_ending import LogStatus, classify_log_end
 from llmb.parsing.select_run import up_to_run
 from llmb.plugins.registry import PluginRegistry
-from llmb.values.error_text import counted
+from llmb.values.error_text import counted, format_count
 from llmb.values.errors import Fault, LlmbError, LogError, PluginError, located
 from llmb.values.failure import Failure
 from llmb.values.recipe import Window
@@ -117,7 +117,7 @@ class ParsedLog:
     @property
     def _too_few_steps(self) -> str:
         total = self.series.total_steps if self.steps_asked is None else self.steps_asked
-        done = "incomplete" if total is None else f"{self.series.count} of {counted(total, 'step')}"
+        done = "incomplete" if total is None else f"{format_count(self.series.count)} of {counted(total, 'step')}"
         missing = self.series.missing_end
         return f"{done}: the log lacks the end of the training, {missing}" if missing else done
 

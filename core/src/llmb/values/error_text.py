@@ -37,8 +37,12 @@ def unknown_key(key: str, name: str, known: Iterable[str]) -> Fault:
 
 def counted(number: int, thing: str) -> str:
     """Return a number with its noun: ``1 GPU``, ``8 GPUs``, ``50,000 steps``."""
-    text = f"{number:,}" if number >= 10_000 else str(number)
-    return f"{text} {thing}" if number == 1 else f"{text} {thing}s"
+    return f"{format_count(number)} {thing}" if number == 1 else f"{format_count(number)} {thing}s"
+
+
+def format_count(number: int) -> str:
+    """Return a number of things: ``8``, ``50,000``."""
+    return f"{number:,}" if number >= 10_000 else str(number)
 
 
 def not_divisible(number: int, thing: str, divisor: str) -> str:
