@@ -20,22 +20,21 @@ from llmb.files import read_regular
 from llmb.judging.sets import find_repeats
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
-from llmb.records.record import RunRecord
-from llmb.records.result import read_result
 from llmb.records.select_runs import select_runs
-from llmb.reports.junit_xml import junit_xml
-from llmb.reports.redact import Redactor
-from llmb.reports.report import describe_runs
-from llmb.reports.runs_csv import runs_csv
+from llmb.reports.bundle_files import (
+    MANIFEST,
+    NAMESPACE,
+    SIGNATURE,
+    describe_files,
+    report_tables,
+    without_folder,
+    write_files,
+)
+from llmb.reports.redact_records import redact_records
 from llmb.values.arguments import check_arguments
 from llmb.values.error_text import NAMED_RUNS, first_runs
 from llmb.values.errors import LlmbError, PluginError, RecordError
-from llmb.values.report import Report
 from llmb.version import VERSION
-
-MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
-NAMESPACE = "llmb-bundle"
-"""The namespace of signatures, so that a signature of something else is not accepted."""
 
 NOT_BUNDLED = ("lock", "cancel")
 """Files of a record that only the process which drives the run needs."""
@@ -47,7 +46,8 @@ def bundle(runs: str | Iterable[str], *, redact: bool = False, key: Path | None 
 
     ``runs`` are those of `report`. Known secrets are masked. ``redact`` replaces host and user names, and ``key`` is an
     SSH key that signs the manifest. Equal records give equal bytes, except the signature. Raise RecordError for a run
-    that does not exist, has not ended or has a damaged record, and LlmbError if the key does not sign.
+    that does not exist, has not ended or has a damaged record, and LlmbError if the key does not sign or a name cannot
+    be replaced.
     """
     results = find_repeats(select_runs(runs))
     if running := [result.run_id for result in results if not result.ended]:
@@ -55,14 +55,12 @@ def bundle(runs: str | Iterable[str], *, redact: bool = False, key: Path | None 
         named, words = ", ".join(first_runs(running)), " ".join(running[:NAMED_RUNS])
         raise RecordError(f"{named} {have} not ended; first follow to the end with `llmb attach {words}`")
     directories = {result.run_id: Path(result.directory) for result in results}
-    specs = [RunRecord(directory).spec() for directory in directories.values()]
     registry = PluginRegistry()
     files: dict[str, bytes] = {}
     for run_id, directory in directories.items():
         files |= {f"runs/{run_id}/{name}": data for name, data in _read_files(directory)}
     if redact:
-        redactor = Redactor(specs, [result.as_dict() for result in results], files.values())
-        files = {redactor.redact_path(name): redactor.redact(data) for name, data in files.items()}
+        files = redact_records(files, list(directories), registry)
     files["environment.json"] = _as_json(_environment(registry))
     files |= _reports(files, list(directories), registry)
     manifest = {
@@ -103,38 +101,11 @@ def _reports(files: Mapping[str, bytes], run_ids: Sequence[str], registry: Plugi
     """Return the reports on the bundled files, which are those without names. HTML needs the package llmb-report."""
     with tempfile.TemporaryDirectory(prefix="llmb-bundle-") as folder:
         write_files(folder, files)
-        report = _describe_files(folder, run_ids)
-        texts = _tables(report)
+        report = describe_files(folder, run_ids)
+        texts = report_tables(report)
         with suppress(PluginError):  # the other files are complete without it
             texts["report.html"] = registry.report_renderer(".html")(report)
-        return _without(folder, texts)
-
-
-def report_tables(folder: str, run_ids: Iterable[str]) -> dict[str, bytes]:
-    """Return the CSV and the JUnit XML of a bundle whose files are below a folder."""
-    return _without(folder, _tables(_describe_files(folder, run_ids)))
-
-
-def _tables(report: Report) -> dict[str, str]:
-    return {"report.csv": runs_csv(report.runs), "report.xml": junit_xml(report)}
-
-
-def _describe_files(folder: str, run_ids: Iterable[str]) -> Report:
-    results = [read_result(RunRecord(Path(folder, "runs", run_id))) for run_id in run_ids]
-    return describe_runs(results, masked=True)  # so that the environment of the receiver does not matter
-
-
-def _without(folder: str, texts: Mapping[str, str]) -> dict[str, bytes]:
-    """Return files without the name of the folder."""
-    return {name: text.replace(folder, ".").encode() for name, text in texts.items()}
-
-
-def write_files(folder: str, files: Mapping[str, bytes]) -> None:
-    """Write the files of a bundle below a folder."""
-    for name, data in files.items():
-        path = Path(folder, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        return without_folder(folder, texts)
 
 
 def _as_json(document: Mapping[str, Any]) -> bytes:
