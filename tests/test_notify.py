@@ -48,11 +48,33 @@ def test_doctor_reports_a_command_that_could_not_start(toy: Any, command: object
     assert (check.ok, detail in check.detail) == (ok, True)
 
 
-def test_an_invalid_file_is_reported_once_for_all_runs(toy: Any) -> None:
-    configure("mail me")
+def test_a_file_that_becomes_invalid_is_reported_once_for_all_runs(toy: Any) -> None:
     session = llmb.start(llmb.load(toy.spec("two", sweep={"env.LEVEL": ["a", "b"]})))
+    configure("mail me")
     [found] = notes(session)
     assert "notify.command" in found
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        (
+            {"notify": {"comand": ["true"]}},
+            "notify.comand: unknown key; expected one of command (did you mean 'command'?)",
+        ),
+        ({"notfy": {"command": ["true"]}}, "notfy: unknown key; expected one of notify (did you mean 'notify'?)"),
+        ({"notify": {"command": "mail me"}}, "notify.command: invalid value; expected a list of words such as"),
+        ({"notify": {"command": ["no\0program"]}}, "notify.command: invalid value; expected a list of words such as"),
+    ],
+)
+def test_invalid_settings_are_an_error_before_a_run_is_recorded(toy: Any, settings: Any, error: str) -> None:
+    configure([])
+    file = Path(os.environ["XDG_CONFIG_HOME"]) / "llmb" / "config.toml"
+    file.write_text(tomli_w.dumps(settings))
+    answer = toy.llmb("run", toy.spec("one"))
+    assert answer.returncode == 2
+    assert answer.stderr.splitlines()[-1].startswith(f"llmb: {file}: {error}")
+    assert not (toy.home / "runs").exists() or not os.listdir(toy.home / "runs")
 
 
 @pytest.mark.parametrize(
@@ -60,8 +82,6 @@ def test_an_invalid_file_is_reported_once_for_all_runs(toy: Any) -> None:
     [
         (["no-such-program-here"], "the notify command did not run: [Errno 2] No such file"),
         (["bash", "-c", "exit 3"], "the notify command of "),
-        ("mail me", "notify.command: invalid value; expected a list of words"),
-        (["no\0program"], "notify.command: invalid value; expected a list of words"),
     ],
 )
 def test_a_failing_command_is_a_note_and_does_not_affect_the_run(toy: Any, command: object, note: str) -> None:

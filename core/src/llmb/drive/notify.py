@@ -10,7 +10,8 @@ from pathlib import Path
 from llmb.paths import config_folder
 from llmb.records.record import RunRecord
 from llmb.records.result import read_result
-from llmb.values.errors import Fault, SpecError
+from llmb.values.error_text import unknown_key
+from llmb.values.errors import Fault, SpecError, located
 from llmb.values.toml_files import read_optional_toml
 
 WAIT_S = 10.0
@@ -57,9 +58,20 @@ class Notifier:
         self._running.clear()
 
 
+def check_settings() -> None:
+    """Raise SpecError if the settings of the user are invalid, so that no run ends without its notification."""
+    read_command(config_folder() / "config.toml")
+
+
 def read_command(file: Path) -> list[str]:
-    """Return the words of the command, none if the file does not set one. Raise SpecError."""
-    table = read_optional_toml(file).get("notify", {})
+    """Return the words of the command, none if the file does not set one. Raise SpecError, also for unknown keys."""
+    tables = read_optional_toml(file)
+    table = tables.get("notify", {})
+    errors = [unknown_key(key, key, ["notify"]) for key in tables if key != "notify"]
+    if isinstance(table, dict):
+        errors += [unknown_key(f"notify.{key}", key, ["command"]) for key in table if key != "command"]
+    if errors:
+        raise SpecError(*located(errors, str(file)))
     command = table.get("command", []) if isinstance(table, dict) else None
     if not isinstance(command, list) or not all(
         isinstance(word, str) and word and "\0" not in word for word in command

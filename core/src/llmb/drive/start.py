@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
+from llmb.drive.notify import check_settings
 from llmb.drive.open_session import Groups, driven_run, open_session, opened, with_facts
 from llmb.drive.secrets import require_secrets
 from llmb.drive.session import Session
@@ -47,6 +48,7 @@ def start(
     plans: Sequence[RunPlan] = plan(workload.first_repeats, registry=registry)
     require_secrets((each.script, "run") for each in plans)
     check_home_folder()
+    check_settings()
     with opened(HostConnections()) as hosts:
         groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
         notes: list[str] = []
