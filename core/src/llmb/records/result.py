@@ -39,6 +39,10 @@ RESULT_KEYS = (
 """Keys that only ``result.json`` has."""
 
 STEPS_FILE = "steps.csv"
+RESULT_FILE = "result.json"
+
+DAMAGED = "damaged record"
+"""The beginning of the reason of a run whose record has values of a wrong type."""
 
 STEPS_KEY = "steps"
 """The key of ``steps_requested`` in JSON."""
@@ -146,7 +150,7 @@ class RunResult:
         """
         nested = {name: _nested(kind, table.get(name)) for name, kind in NESTED.items()}
         values, errors = _known_values(cls, {**table, **nested, "steps_requested": table.get(STEPS_KEY)})
-        damage = f"damaged record: {errors[0]}" if errors else ""
+        damage = f"{DAMAGED}: {errors[0]}" if errors else ""
         unknown: dict[str, Any] = {each.name: None for each in attrs.fields(cls) if each.default is attrs.NOTHING}
         values["reason"] = values.get("reason") or damage
         return cls(**unknown | {"refused": False} | values)
@@ -208,7 +212,7 @@ def read_result(record: RunRecord) -> RunResult:
         spec = record.spec()
         events = record.events()
         state = replay(events)
-        result = record.result() or {}
+        result = _read_result_file(record, state) or {}
     except RecordError as error:  # one damaged record does not hide the others
         result = {"reason": str(error)}
     workload, measure, provenance = (_table(spec, name) for name in ("workload", "measure", "provenance"))
@@ -234,6 +238,14 @@ def read_result(record: RunRecord) -> RunResult:
             "progress": attrs.asdict(progress) if progress else None,
         }
     )
+
+
+def _read_result_file(record: RunRecord, state: State) -> dict[str, Any] | None:
+    """Return the result, or None before the run has ended. Raise RecordError for a damaged or lost file."""
+    found = record.result()
+    if found is None and state.run_state in END_STATES:
+        raise RecordError(f"{record.directory / RESULT_FILE} is missing")
+    return found
 
 
 def _as_text(time_s: float) -> str | None:

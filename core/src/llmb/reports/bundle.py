@@ -20,10 +20,13 @@ from llmb.files import read_regular
 from llmb.judging.sets import find_repeats
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
+from llmb.records.record import RunRecord
+from llmb.records.result import DAMAGED, RunResult
 from llmb.records.select_runs import select_runs
 from llmb.reports.bundle_files import (
     MANIFEST,
     NAMESPACE,
+    NEEDED,
     SIGNATURE,
     describe_files,
     report_tables,
@@ -54,6 +57,8 @@ def bundle(runs: str | Iterable[str], *, redact: bool = False, key: Path | None 
         have = "has" if len(running) == 1 else "have"
         named, words = ", ".join(first_runs(running)), " ".join(running[:NAMED_RUNS])
         raise RecordError(f"{named} {have} not ended; first follow to the end with `llmb attach {words}`")
+    for result in results:
+        _check_complete(result)
     directories = {result.run_id: Path(result.directory) for result in results}
     registry = PluginRegistry()
     files: dict[str, bytes] = {}
@@ -74,6 +79,17 @@ def bundle(runs: str | Iterable[str], *, redact: bool = False, key: Path | None 
     if key:
         files[SIGNATURE] = _sign(files[MANIFEST], key)
     return _pack(files)
+
+
+def _check_complete(result: RunResult) -> None:
+    """Raise RecordError if files of a record are missing or damaged, because the bundle could not be verified."""
+    record = RunRecord(Path(result.directory))
+    record.spec()
+    record.result()
+    if missing := [name for name in NEEDED if not (record.directory / name).is_file()]:
+        raise RecordError(f"{record.directory / missing[0]} is missing")
+    if result.reason.startswith(DAMAGED):
+        raise RecordError(f"{result.run_id}: {result.reason}")
 
 
 def _read_files(directory: Path) -> Iterator[tuple[str, bytes]]:

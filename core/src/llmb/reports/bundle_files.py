@@ -16,6 +16,9 @@ MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
 NAMESPACE = "llmb-bundle"
 """The namespace of signatures, so that a signature of something else is not accepted."""
 
+NEEDED = ("run.toml", "events.jsonl", "result.json", "steps.csv")
+"""Files that each record of a run that ended has."""
+
 
 def write_files(folder: str, files: Mapping[str, bytes]) -> None:
     """Write the files of a bundle below a folder."""

@@ -14,13 +14,10 @@ from pathlib import Path, PurePosixPath
 import attrs
 
 from llmb.plugins.registry import PluginRegistry
-from llmb.reports.bundle_files import MANIFEST, NAMESPACE, SIGNATURE
+from llmb.reports.bundle_files import MANIFEST, NAMESPACE, NEEDED, SIGNATURE
 from llmb.reports.recompute import find_mismatches
 from llmb.values.errors import Fault, LlmbError
 from llmb.version import VERSION
-
-NEEDED = ("run.toml", "events.jsonl", "result.json", "steps.csv")
-"""Files that each record of a run that ended has."""
 
 MOST_BYTES = 4 << 30
 """The size of all files up to which a bundle is unpacked."""
