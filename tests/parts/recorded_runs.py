@@ -46,7 +46,6 @@ def record_runs(
         record = RunRecord(runs_folder() / run.id)
         created = {"created": "2026-11-01T09:00:00.000000+00:00", **first, **(provenance or {})}
         record.create(tomli_w.dumps(export_run(each, created)), "")
-        record.add_events([Ended(run_id=run.id, state=state)])
         steps = [llmb.Step(step=number, time_s=time_s, loss=10.0 / number) for number, time_s in enumerate(times_s, 1)]
         summary = summarise(steps, "last")
         metrics = measure_run(run, summary.step_time_s, None, 989e12) if steps else None
@@ -60,4 +59,5 @@ def record_runs(
             reason = reason or (failure.cause if failure else "")
             result = attrs.evolve(result, failure=failure, reason=reason, window=None, window_complete=False)
         record.write_result(result.as_dict(), steps)
+        record.add_events([Ended(run_id=run.id, state=state)])
     return [each.run.id for each in runs]

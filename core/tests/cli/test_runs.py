@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import shutil
+import sys
 
 import pytest
 from parts.command_line import Llmb, command_line
@@ -110,3 +113,34 @@ def test_the_steps_of_a_run_are_csv_and_columns(llmb: Llmb) -> None:
     (runs_folder() / run_id / "steps.csv").write_text("step,time_s\n1\n")
     with pytest.raises(RecordError, match=r"steps\.csv is damaged"):
         find_run(run_id).steps  # noqa: B018  # it reads the file
+
+
+LONG = {"recipe": "megatron_bridge/gpt-oss-120b@26.06.01", "gpu_type": "gb300", "variant": "v2"}
+
+
+@pytest.mark.parametrize(("columns", "is_short"), [(80, False), (60, True)])
+def test_a_narrow_terminal_shows_step_times_and_ids_that_can_be_pasted(
+    llmb: Llmb, monkeypatch: pytest.MonkeyPatch, columns: int, is_short: bool
+) -> None:
+    ids = sorted(record_runs([STEADY, STEADY], workload=LONG))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    titles, *lines = re.sub(r"\x1b\[\d*m", "", llmb("runs").out).splitlines()
+    assert titles.split()[:4] == ["run", "state", "verdict", "s/step"]
+    assert max(map(len, lines)) <= columns
+    rows = sorted(line.split() for line in lines if "completed" in line)
+    for run_id, row in zip(ids, rows, strict=True):
+        assert "7.000" in row
+        assert row[0].endswith("…") == is_short
+        assert find_run(row[0]).run_id == run_id
+
+
+def test_a_shortened_id_is_the_beginning_of_one_run(llmb: Llmb, monkeypatch: pytest.MonkeyPatch) -> None:
+    [run_id] = record_runs([STEADY], workload=LONG)
+    other = runs_folder() / f"{run_id[:-2]}7"
+    shutil.copytree(runs_folder() / run_id, other)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    out = llmb("runs").out
+    assert (run_id in out, other.name in out) == (True, True)

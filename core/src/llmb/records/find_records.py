@@ -72,6 +72,7 @@ def _checked(record: RunRecord) -> RunRecord:
 
 def _find(wanted: str) -> RunRecord:
     records = {record.run_id: record for record in all_records()}
+    wanted = wanted.removesuffix("…")  # of an id in a narrow table
     if wanted in records:
         return records[wanted]
     matching = sorted(run_id for run_id in records if run_id.startswith(wanted)) if wanted else []

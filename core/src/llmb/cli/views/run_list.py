@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+import attrs
 from rich.text import Text
 
 import llmb
@@ -13,8 +14,8 @@ from llmb.cli.views.metrics import HIGH_MFU, metric_notes
 from llmb.cli.views.numbers import format_number, four_digits
 from llmb.cli.views.results import STYLES
 from llmb.cli.views.run_details import describe_age, is_stale
-from llmb.cli.views.sweep import describe_differences
-from llmb.cli.views.tables import Column, print_table
+from llmb.cli.views.sweep import BEGIN_OF_ID, describe_differences
+from llmb.cli.views.tables import GAP, Column, print_table
 
 LONGEST_CAUSE = 60
 """Characters of a cause in the list. `llmb show` prints all of it."""
@@ -23,12 +24,16 @@ LONGEST_CAUSE = 60
 def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
     """Print one line per run."""
     differences = describe_differences(runs)
-    columns = [Column("run"), *([Column("sweep", wraps=18)] if any(differences) else [])]
-    columns += [Column("state"), Column("verdict", optional=True), Column("s/step", right=True, optional=True)]
+    columns = [Column("run"), *([Column("sweep", wraps=18, optional=True)] if any(differences) else [])]
+    columns += [Column("state"), Column("verdict"), Column("s/step", right=True)]
     columns += [Column("detail", wraps=14, optional=True)]
     columns += [Column(title, right=True, optional=True) for title in ("MFU %", "tokens/s", "created (UTC)")]
     rows = [_line(run, [each] if any(differences) else []) for run, each in zip(runs, differences, strict=True)]
-    print_table(columns, rows)
+    columns = [
+        attrs.evolve(each, optional=each.optional or not any(row[at] for row in rows))
+        for at, each in enumerate(columns)
+    ]
+    print_table(columns, _with_short_ids(columns, rows))
     for run in runs:
         notes = [*run.notes, *metric_notes(run.metrics)] if run.window_complete is not False else []
         if note := next((note for note in notes if HIGH_MFU in note), ""):
@@ -36,6 +41,32 @@ def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
     if stale := [run for run in runs if is_stale(run)]:
         updates = "updates it" if len(stale) == 1 else "updates them"
         output.print_prose(f"note: no process follows {llmb.counted(len(stale), 'run')}; `llmb attach` {updates}")
+
+
+def _with_short_ids(
+    columns: Sequence[Column], rows: Sequence[tuple[str | Text, ...]]
+) -> Sequence[tuple[str | Text, ...]]:
+    """Return rows whose ids leave room for the columns that are not optional, on a terminal."""
+    console = output.console()
+    needed = [
+        max(len(each.title), *(len(row[at]) for row in rows))
+        for at, each in enumerate(columns)
+        if not each.optional and at
+    ]
+    room = console.width - sum(width + len(GAP) for width in needed)
+    if not console.is_terminal or all(len(row[0]) <= room for row in rows):
+        return rows
+    known = llmb.find_runs().run_ids
+    return [(_shorten_id(str(row[0]), room, known), *row[1:]) for row in rows]
+
+
+def _shorten_id(run_id: str, room: int, known: Iterable[str]) -> str:
+    """Return the beginning of a run id, with an ellipsis, that no other run id has. It may be longer than the room."""
+    kept = max(room - 1, BEGIN_OF_ID)
+    others = [other for other in known if other[:kept] == run_id[:kept] and other != run_id]
+    while kept < len(run_id) and any(other.startswith(run_id[:kept]) for other in others):
+        kept += 1
+    return run_id if len(run_id) <= kept + 1 else f"{run_id[:kept]}…"
 
 
 def _line(run: llmb.RunResult, differences: Sequence[str]) -> tuple[str | Text, ...]:
