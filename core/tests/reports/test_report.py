@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,7 +12,7 @@ import pytest
 from parts.command_line import Llmb, command_line
 from parts.recorded_runs import PUBLISHED_S, record_runs
 
-from llmb import Failure, PluginError, PluginRegistry
+from llmb import Failure, PluginError, PluginRegistry, find_run
 from llmb.reports.report import Cleaner
 
 STEADY = [PUBLISHED_S] * 50
@@ -96,6 +97,17 @@ def test_csv_has_one_row_per_run_with_the_repeats(llmb: Llmb) -> None:
     assert float(row["mfu"]) < 1
     assert (row["variant"], row["step_time_std_s"]) == ("", "")
     assert row["image"] == "'=cmd()"
+
+
+def test_csv_has_no_metrics_of_a_part_of_the_window(llmb: Llmb) -> None:
+    [run_id] = record_runs([STEADY])
+    file = Path(find_run(run_id).directory) / "result.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"window_complete": False}))
+    for command in (("report", run_id, "--csv", "-"), ("runs", "--csv")):
+        [row] = csv.DictReader(io.StringIO(llmb(*command).out))
+        assert (row["run_id"], row["published_step_time_s"]) == (run_id, str(PUBLISHED_S))
+        empty = ("step_time_s", "step_time_ratio", "tokens_per_s", "mfu", "days_per_1t_tokens", "window")
+        assert [row[name] for name in empty] == [""] * len(empty)
 
 
 def test_a_report_needs_an_output_and_a_run(llmb: Llmb) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from importlib.metadata import version
@@ -12,7 +13,7 @@ import pytest
 from parts.command_line import Llmb, command_line
 from parts.recorded_runs import PUBLISHED_S, record_runs
 
-from llmb import Failure, ReportedRun, ReportedSet
+from llmb import Failure, ReportedRun, ReportedSet, find_run
 from llmb_report.scaling_plots import find_scalings
 
 from .conftest import Render, step_times
@@ -179,6 +180,23 @@ def test_scaling_leaves_out_an_impossible_speed_and_names_means(render: Render) 
     [figure] = re.findall(r'<figure id="scaling-efficiency-\d+">.*?</figure>', render(*runs), re.DOTALL)
     assert re.findall(r"<tr><td>(\d+)</td><td>([\d.]+)</td>", figure) == [("64", "100.0"), ("128", "101.0")]
     assert "Means of several configurations: 64 GPUs of 2." in figure
+
+
+def test_the_window_of_a_plot_is_that_of_the_runs_that_completed_it(render: Render) -> None:
+    first, second = record_runs([step_times(1.0)]), record_runs([step_times(1.0)])
+    file = Path(find_run(first[0]).directory) / "result.json"
+    result = json.loads(file.read_text())
+    result["window"] |= {"first": 4, "last": 4}
+    file.write_text(json.dumps(result | {"window_complete": False}))
+    page = render(*first, *second)
+    assert "window, step 50" in page
+    assert "window, step 4<" not in page
+
+
+def test_sets_of_one_configuration_are_counted_once(render: Render) -> None:
+    runs = [*record_runs([step_times(1.0)]), *record_runs([step_times(1.0)])]
+    assert "<dd>2 in 1 configuration</dd>" in render(*runs)
+    assert "published step time of 2 sets of repeats." in render(*runs)
 
 
 def test_partial_metrics_do_not_count_in_the_efficiency() -> None:

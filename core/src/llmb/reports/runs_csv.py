@@ -35,6 +35,9 @@ def _row(run: ReportedRun) -> dict[str, Any]:
     result = run.result
     metrics, window, steady = (_table(result, name) for name in ("metrics", "window", "steady_state"))
     baseline = _table(metrics, "baseline")
+    published_s = baseline.get("step_time_s")
+    if result.get("window_complete") is False:  # as in the list of runs: rows are compared with each other
+        metrics, window, baseline = {}, {}, {}
     low, high = result.get("interval") or (None, None)
     first, last = window.get("first"), window.get("last")
     return {
@@ -46,7 +49,7 @@ def _row(run: ReportedRun) -> dict[str, Any]:
         "step_time_ratio": baseline.get("step_time_ratio"),
         "interval_low": low,
         "interval_high": high,
-        "published_step_time_s": baseline.get("step_time_s"),
+        "published_step_time_s": published_s,
         "window": None if first is None else f"{first}:{last}",
         "steady_first": steady.get("first"),
         "steady_last": steady.get("last"),

@@ -112,7 +112,7 @@ def _facts(report: Report, names: Sequence[str]) -> list[tuple[str, str]]:
     shown = f"{', '.join(hosts[:MOST_NAMED_RUNS])}{' …' if len(hosts) > MOST_NAMED_RUNS else ''}"
     rows = (
         ("worst ratio", f"{text.ratio(worst)} ({name})" if worst is not None else ""),
-        ("runs", f"{len(report.runs)} in {text.counted(len(report.sets), 'configuration')}"),
+        ("runs", f"{len(report.runs)} in {text.counted(len({*text.titles(report.sets)}), 'configuration')}"),
         ("when", text.period([str(run.result.get("created") or "") for run in report.runs])),
         ("where", f"{targets} ({shown})" if hosts else targets),
         ("written by", f"llmb {report.llmb_version}"),

@@ -1,4 +1,4 @@
-"""Plots with one row per configuration: the ratio with its interval, and the speed of each run."""
+"""Plots with one row per set of repeats: the ratio with its interval, and the speed of each run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def ratio_plot(sets: Sequence[ReportedSet], names: Sequence[str]) -> Plot | None
     title = "Step time ratio with its interval"
     worst = max(shown, key=lambda each: each[1].step_time_ratio or 0)
     description = (
-        f"Measured over published step time of {text.counted(len(shown), 'configuration')}. "
+        f"Measured over published step time of {text.counted(len(shown), 'set')} of repeats. "
         f"The highest ratio is {text.ratio(worst[1].step_time_ratio)} ({worst[0]})."
     )
     keys = [Key("dot", "ratio and interval"), Key("published", "1, the published step time")]
@@ -125,7 +125,7 @@ def speed_plot(speed: Speed, sets: Sequence[ReportedSet], names: Sequence[str]) 
     axes.set_xlabel(speed.axis)
     has_published = any(speed.published(each) is not None for _, each in shown)
     description = (
-        f"{speed.title} of each run of {text.counted(len(shown), 'configuration')}: {_range(every)} {speed.axis}."
+        f"{speed.title} of each run of {text.counted(len(shown), 'set')} of repeats: {_range(every)} {speed.axis}."
     )
     rows = [
         (
@@ -160,7 +160,7 @@ def _highest(known: Sequence[tuple[str, ReportedSet]]) -> list[tuple[str, Report
 
 
 def _note(shown: Sequence[Any], known: Sequence[Any]) -> str:
-    return "" if len(shown) == len(known) else f"{len(shown)} of {len(known)} configurations; the table has all."
+    return "" if len(shown) == len(known) else f"{len(shown)} of {len(known)} sets of repeats; the table has all."
 
 
 def _rows(names: Sequence[str]) -> tuple[Figure, Axes]:

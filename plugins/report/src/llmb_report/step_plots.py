@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -65,9 +66,10 @@ class _Runs:
 
     @property
     def window(self) -> tuple[int, int] | None:
-        """The first and the last step of the measuring window."""
-        windows = [window for run in self.runs if (window := _table(run, "window"))]
-        return (windows[0]["first"], windows[0]["last"]) if windows else None
+        """The first and the last step of the measuring window that most runs have completely."""
+        complete = [run for run in self.runs if run.result.get("window_complete") is not False]
+        windows = [(each["first"], each["last"]) for run in complete if (each := _table(run, "window"))]
+        return Counter(windows).most_common(1)[0][0] if windows else None
 
     @property
     def steady(self) -> tuple[int, int] | None:
