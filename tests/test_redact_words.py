@@ -94,6 +94,17 @@ def test_the_work_directory_of_such_a_user_is_replaced(llmb: Llmb, run_id: str, 
     assert "framework toy" in every
 
 
+@pytest.mark.parametrize("host", ["h100", "h100:2222", "toy@h100:2222"])
+def test_the_host_of_the_target_is_replaced(llmb: Llmb, run_id: str, tmp_path: Path, host: str) -> None:
+    directory = Path(library.find_run(run_id).directory)
+    spec = (directory / "run.toml").read_text()
+    (directory / "run.toml").write_text(spec.replace("[target]", f'[target]\nhost = "{host}"'))
+    file = tmp_path / "b.tar.gz"
+    assert llmb("bundle", run_id, "-o", file, "--redact").status == 0
+    text = files_of(file)[f"runs/{run_id}/run.toml"]
+    assert re.search(r'\[target\]\nhost = "(user-\d@)?host-\d(:2222)?"', text)
+
+
 def test_a_name_that_every_step_needs_is_refused(llmb: Llmb, run_id: str, tmp_path: Path) -> None:
     log = rename_host(run_id, "toy")
     log.write_text(log.read_text().replace("toy step", "user: toy step"))

@@ -68,7 +68,7 @@ class Redactor:
     def _compile_labelled(self) -> re.Pattern[bytes]:
         name = _any_of(self.ambiguous & self.words.keys())
         words = _any_of(each for each in self.ambiguous & self.words.keys() if not NUMBER.fullmatch(each))
-        values = rb"\[[^\]]{0,%d}\]|[\"']%s[\"']|%s" % (MOST_LISTED, name, words)
+        values = rb"\[[^\]]{0,%d}\]|[\"']%s(?=[\"':])|%s" % (MOST_LISTED, name, words)
         return re.compile(rb"(%s)(%s)" % (LABEL, values))
 
     def redact(self, data: bytes) -> bytes:
