@@ -262,33 +262,6 @@ def test_redact_replaces_names_and_secrets_and_still_verifies(llmb: Llmb, run_id
     assert llmb("bundle", "--verify", file).status == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "problem"),
-    [
-        ("result.json", None, "result.json is missing"),
-        ("result.json", "x", "result.json is damaged: it is no longer the result of a run"),
-        ("result.json", '{"metrics": "none"}', "damaged record: metrics"),
-        ("steps.csv", None, "steps.csv is missing"),
-    ],
-)
-def test_a_damaged_record_is_not_bundled(
-    llmb: Llmb, run_id: str, tmp_path: Path, name: str, data: str | None, problem: str
-) -> None:
-    file = Path(library.find_run(run_id).directory) / name
-    file.unlink() if data is None else file.write_text(data)
-    answer = llmb("bundle", run_id, "-o", tmp_path / "b.tar.gz")
-    assert (answer.status, (tmp_path / "b.tar.gz").exists()) == (2, False)
-    assert problem in " ".join(answer.err.split())
-
-
-def test_show_names_the_missing_result_of_a_repeat(llmb: Llmb, toy: Any) -> None:
-    workload = {"recipe": "toy/judged", "repeats": 2}
-    first, second = library.run(library.load(toy.spec(workload=workload, framework={"journal": "/dev/null"})))
-    (Path(first.directory) / "result.json").unlink()
-    shown = " ".join(llmb("show", second.run_id).out.split())
-    assert f"repeat 1 is left out: {first.directory}/result.json is missing" in shown
-
-
 def test_a_bundle_that_tar_packs_again_is_still_valid(llmb: Llmb, run_id: str, tmp_path: Path) -> None:
     file, again, folder = tmp_path / "b.tar.gz", tmp_path / "again.tar.gz", tmp_path / "unpacked"
     assert llmb("bundle", run_id, "-o", file).status == 0
