@@ -81,20 +81,24 @@ def test_the_rank_of_a_signature_with_a_time_before_its_label(tmp_path: Path) ->
     assert found.rank == 7
 
 
-@pytest.mark.parametrize("label", ["step12: ", "Iter_3: ", "epoch-1: ", "GPU3: ", "error7: "])
+@pytest.mark.parametrize(
+    "label",
+    ["step12", "STEP12", "global_step12", "Iter_3", "ITER3", "it3", "iters10", "Update5", "epoch-1", "GPU3", "error7"],
+)
 def test_a_count_or_a_device_at_the_beginning_of_a_line_is_no_host(label: str) -> None:
-    assert label_of(f"{label}loss 3".encode()) == b""
-    assert process_of_line(f"{label}loss 3".encode()) == Process()
+    assert label_of(f"{label}: loss 3".encode()) == b""
+    assert process_of_line(f"{label}: loss 3".encode()) == Process()
 
 
-@pytest.mark.parametrize("host", ["gpu-a12", "gpu12", "iter3x4"])
+@pytest.mark.parametrize("host", ["gpu-a12", "gpu12", "iter3x4", "step-a12", "my-batch3", "kit3"])
 def test_a_host_whose_name_begins_with_such_a_word_is_a_host(host: str) -> None:
     assert process_of_line(f"{host}: loss 3".encode()) == Process(host=host)
 
 
-def test_the_rank_of_an_error_behind_the_word_rank(tmp_path: Path) -> None:
+@pytest.mark.parametrize("word", ["rank", "Rank_", "RANK"])
+def test_the_rank_of_an_error_behind_the_word_rank(tmp_path: Path, word: str) -> None:
     log = tmp_path / "run.log"
-    log.write_text("rank3: torch.OutOfMemoryError: CUDA out of memory.\n")
+    log.write_text(f"{word}3: torch.OutOfMemoryError: CUDA out of memory.\n")
 
     found = diagnose([log])
 

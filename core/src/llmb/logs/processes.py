@@ -15,14 +15,14 @@ MOST_RANKS: Final = 100_000
 """Ranks of one report that are read, because a torn line may name an impossible number of them."""
 
 _RANK = re.compile(
-    rb"\[rank(\d+)\]:|\[\d+,(?:mpirank:)?(\d+)[\],]|(?<![\w.-])(?:[Rr]ank[_-]?)?(\d+): |(?<![\w./@-])\[(\d+)\]:"
+    rb"\[rank(\d+)\]:|\[\d+,(?:mpirank:)?(\d+)[\],]|(?<![\w.-])(?:(?i:rank)[_-]?)?(\d+): |(?<![\w./@-])\[(\d+)\]:"
     rb"|\[rank=(\d+)\] pid="
 )
 """The rank in a label. A number after a role, as in ``[default3]:``, is that of the process on its node."""
 
 _LOCAL_RANK = re.compile(rb"\[(?!rank)[a-z]\w*?\d+\]:")
 _HOST = re.compile(
-    rb"(?:^|(?<= ))(?:[a-z]+stepd-)?((?:\d{1,3}\.){3}\d{1,3}|(?!nvidia-nvswitch|[Rr]ank[_-]?\d+:)[A-Za-z][\w.-]*): "
+    rb"(?:^|(?<= ))(?:[a-z]+stepd-)?((?:\d{1,3}\.){3}\d{1,3}|(?!nvidia-nvswitch|(?i:rank)[_-]?\d+:)[A-Za-z][\w.-]*): "
     rb"|\[([A-Za-z][\w.-]*):\d+\]:|\[\d+,mpirank:\d+,([\w.-]+)\]<|\[pod/([\w.-]+)/|, ip=([\d.]+)\) "
     rb"|^([A-Za-z][\w.-]*) [\w./@-]+\[\d+\]: "
 )

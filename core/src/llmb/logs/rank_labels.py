@@ -12,7 +12,8 @@ LABEL = re.compile(
         | \((?:[^()\n]{1,60}[ ])?pid=\d{1,9}(?:,[ ]ip=[\d.]{7,15})?\)[ ]  # Ray, SkyPilot
         | (?:\d{1,3}\.){3}\d{1,3}:[ ] | localhost:[ ]         # pdsh, an address
         | (?=[A-Za-z][\w.-]*+(?<=\d):[ ])(?!python|mlx\d|E[A-Z]\d{4}:  # pdsh, a name with a number, no code of CANN
-             | (?:[Ss]tep|[Ii]ter(?:ation)?|[Ee]poch|[Bb]atch|Stage|stage|[Ee]rror|GPU|CUDA)[_-]?\d++:)[\w.-]++:[ ]
+             | (?:(?i:(?:[a-z]+_)?(?:step|it(?:er(?:ation)?)?|update|epoch|batch)s?|stage|error)|GPU|CUDA)[_-]?\d++:
+             )[\w.-]++:[ ]
         | (?=[\w.-]{1,12}+/)(?=\S*[A-Za-z_])[\w.-]++/\d+[ ]  # nemo-run's role and replica
         )++""",
     re.VERBOSE,
