@@ -78,6 +78,9 @@ def test_a_warning_is_no_cause_of_a_run_that_may_have_succeeded(tmp_path: Path, 
     for text in ("the sky fell", "it shook"):
         assert find(tmp_path, warning.format(text), warnings=False) is None
         assert find(tmp_path, f"{text}\n{warning.format(text)}", warnings=False) is not None
+        ended = find(tmp_path, f"{warning.format(text)}it ended\n", warnings=False)
+        assert ended is not None
+        assert ended.cause == "unknown: an end"
 
 
 def test_a_warning_is_recognised_wherever_a_block_of_the_log_ends(

@@ -97,16 +97,17 @@ class Diagnosis:
 
     def cause(self, endings: Sequence[Signature] = (), *, warnings: bool = True) -> Failure | None:
         """Return the cause according to the signatures, or None."""
-        hits = [hit for path in self.paths if (hit := self.search.find(path, self.starts.get(path, 0)))]
+        found = (self.search.find(path, self.starts.get(path, 0), warnings=warnings) for path in self.paths)
+        hits = [hit for hit in found if hit]
         if not hits:
             return None
         best = _earliest(hits)
-        if best.is_warning and ((exception := self.own_exception(self.errors({}), ended=True)) or not warnings):
+        if best.is_warning and (exception := self.own_exception(self.errors({}), ended=True)):
             return exception
         if best.signature.primary:
-            found = self._failure(best.signature, best.path, best.offset, best.cause, best.process)
-            later = self._after_import(best, found.evidence.encode())
-            return self._failure(later.signature, later.path, later.offset, later.cause) if later else found
+            failure = self._failure(best.signature, best.path, best.offset, best.cause, best.process)
+            later = self._after_import(best, failure.evidence.encode())
+            return self._failure(later.signature, later.path, later.offset, later.cause) if later else failure
         errors = self.errors({hit.path: hit.offset for hit in hits})
         if best.signature.report:
             return self.own_exception(errors) or self._report(best, errors)

@@ -118,8 +118,8 @@ class SignatureSearch:
             for primary in (True, False)
         )
 
-    def find(self, path: Path, start: int = 0) -> Hit | None:
-        """Return the first hit of the lowest weight in a log, from this byte on.
+    def find(self, path: Path, start: int = 0, *, warnings: bool = True) -> Hit | None:
+        """Return the first hit of the lowest weight in a log, from this byte on, with or without ``warnings``.
 
         Primary and secondary signatures may overlap, so each kind has a search.
         """
@@ -128,13 +128,13 @@ class SignatureSearch:
         best: Hit | None = None
         for block in blocks_of(path, start):
             data, begin = kept + block, start - len(kept)
-            hits = self._new_hits(path, primary, data, begin, len(kept))
+            hits = self._new_hits(path, primary, data, begin, len(kept), warnings=warnings)
             for hit in hits:
                 if not hit.is_warning:
                     return _below_code(hit, hits, data, begin)
                 best = min(best or hit, hit, key=_weight)
             if best is None or best.weight > 1:
-                best = self._lightest(self._new_hits(path, others, data, begin, len(kept)), best)
+                best = self._lightest(self._new_hits(path, others, data, begin, len(kept), warnings=warnings), best)
             start, kept = start + len(block), data[-OVERLAP:]
         return best
 
@@ -163,12 +163,18 @@ class SignatureSearch:
                 break
         return best
 
-    def _new_hits(self, path: Path, search: TextSearch, data: bytes, begin: int, searched: int) -> Iterator[Hit]:
+    def _new_hits(
+        self, path: Path, search: TextSearch, data: bytes, begin: int, searched: int, *, warnings: bool
+    ) -> Iterator[Hit]:
         """Yield the hits in ``data``, except those in its first bytes, which were ``searched`` before."""
         for hit in self._hits(path, search, data, begin):
             place = hit.offset - begin
-            if place + len(hit.signature.needle.encode()) > searched:
-                yield attrs.evolve(hit, is_warning=True) if _is_warning(hit, data, place) else hit
+            if place + len(hit.signature.needle.encode()) <= searched:
+                continue
+            if not _is_warning(hit, data, place):
+                yield hit
+            elif warnings:
+                yield attrs.evolve(hit, is_warning=True)
 
     def _hits(self, path: Path, search: TextSearch, data: bytes, begin: int) -> Iterator[Hit]:
         for place, text in search.find_named(data):
