@@ -115,6 +115,8 @@ def test_bars_without_a_loss_are_read_if_some_have_one(tmp_path: Path, capsys: p
         ("step_time: 0.50{i} sec", 0.5),
         ("time 1.50{i} min", 90),
         ("time 12.5{i} min 10.1 max 14.1", 12.5),
+        ("time_min: 0.4{i} time_max: 0.6{i} time_avg: 0.50{i}", 0.5),
+        ("time (min): 1.50{i} max_norm 1", 90),
         ("loss 3.{i} ms/iter 351.{i}", 0.351),
         ("elapsed_time_per_iteration_ms: 1.21{i}K", 1.21),
     ],
@@ -127,7 +129,7 @@ def test_the_unit_beside_a_time_counts(
     assert [float(row["time_s"]) for row in rows] == [pytest.approx(time_s, rel=0.02)] * 8
 
 
-@pytest.mark.parametrize("text", ["{i}m 20s", "{i} h 20 m", "0:0{i}:20"])
+@pytest.mark.parametrize("text", ["{i}m 20s", "{i} h 20 m", "0:0{i}:20", "1{i} min 20 s", "1{i}min 20s", "1:0{i}.5"])
 def test_a_time_in_several_numbers_is_no_step_time(
     tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,6 +31,9 @@ _LABEL_UNIT: Final = re.compile(
 )
 """A unit in the text before a number. Elsewhere than at its end, ``min`` is the minimum."""
 
+_EXTREME: Final = re.compile(r"(?<![a-z])(?:min|max)\W*$")
+_MAXIMUM: Final = re.compile(r"(?<![a-z])max(?![a-z_])", re.IGNORECASE)
+
 
 def name_numbers(shape: Shape) -> dict[int, str]:
     """Return the name of each number of a step line, by its column.
@@ -90,7 +93,7 @@ def _known_names(shape: Shape, columns: list[int]) -> Iterator[tuple[int, int, s
             yield 0, column, "tflops" if is_sum else "tflops_per_gpu"
         elif re.search(r"(?:loss|nll)[\"'\])]*\s*[:=]?\s*$", label) and not _OTHER_LOSS.search(label):
             yield 0 if re.match(r"\W*(?:loss|nll)", label) else 1, column, "loss"
-        elif time := _name_time(label, unit):
+        elif not _is_part_of_time(shape, column) and (time := _name_time(label, unit)):
             since_1970 = time in _SINCE_1970 and min(shape.values(column)) > _SINCE_1970[time]
             name = time.replace("time", "clock") if since_1970 else time
             yield 0 if re.search("step|iter", label) else 1, column, name
@@ -101,6 +104,12 @@ def _name_rate(around: str) -> str:
     if found == "tokens":
         return "tokens_per_s_per_gpu" if _PER_GPU.search(around) else "tokens_per_s"
     return found
+
+
+def _is_part_of_time(shape: Shape, column: int) -> bool:
+    """Check whether a number is the minutes or seconds of a time, or the minimum or maximum of several times."""
+    is_extreme = _EXTREME.search(shape.words_before(column).lower())
+    return shape.is_of_duration(column) or bool(is_extreme and any(map(_MAXIMUM.search, shape.texts)))
 
 
 def _name_time(label: str, unit: str) -> str:

@@ -34,6 +34,8 @@ _STEP: Final = re.compile(r"(?<![a-z])(?:step|iter|iteration|it|batch|update)s?[
 _SEPARATOR: Final = re.compile(r"[|,;{}<>\[\]\u2580-\u259f]| - |\) ")
 _UNIT: Final = re.compile(rf" (?:{'|'.join(UNITS)}|{OTHER_UNITS})(?![A-Za-z_])(?:/[a-z]+)?")
 _MINIMUM: Final = re.compile(r" min\s*[:=]?\s*")
+_MINUTES: Final = re.compile(r"\s?min(?:ute)?s?,?\s*")
+_SECONDS: Final = re.compile(r"\s?s(?:ec|econd)?s?(?![A-Za-z_])")
 
 TIME: Final = re.compile(
     r"(?<![a-z])(?:times?|timing|seconds?|secs?|elapsed|duration|took|dt|latency)(?![a-z])", re.IGNORECASE
@@ -57,10 +59,12 @@ class Shape:
     def unit(self, column: int) -> str:
         """Return the text that follows a number, up to a separator or a blank.
 
-        If the number is a time, its unit may follow after a blank. In ``time 12.5 min 10.1``, ``min`` is the minimum.
+        If the number is a time, its unit may follow after a blank. In ``time 12.5 min 10.1``, ``min`` is the minimum,
+        unless seconds follow.
         """
         after = _SEPARATOR.split(self.texts[column + 1])[0]
-        is_minimum = column + 2 < len(self.texts) and _MINIMUM.fullmatch(self.texts[column + 1])
+        behind = self.texts[column + 2 : column + 3]
+        is_minimum = behind and _MINIMUM.fullmatch(self.texts[column + 1]) and not _SECONDS.match(behind[0])
         unit = _UNIT.match(after) if TIME.search(self.label(column)) and not is_minimum else None
         return unit[0] if unit else after.split(" ")[0]
 
@@ -94,15 +98,17 @@ class Shape:
     @cached_property
     def step(self) -> int | None:
         """The column of the step number: the first one after a word such as step, else the first that rises."""
-        columns = [each for each in range(len(self.texts) - 1) if self.rises(each) and not self._is_of_duration(each)]
+        columns = [each for each in range(len(self.texts) - 1) if self.rises(each) and not self.is_of_duration(each)]
         labelled = [column for column in columns if _STEP.search(self.label(column))]
         if labelled or len(self.rows) == 1:
             return next(iter(labelled), None)
         return next((each for each in columns if not self.unit(each).startswith(("%", ":", "-"))), None)
 
-    def _is_of_duration(self, column: int) -> bool:
-        """Check whether a number is that of the minutes or seconds in ``[00:41<02:10``."""
-        return ":" in (self.texts[column], self.texts[column + 1])
+    def is_of_duration(self, column: int) -> bool:
+        """Check whether a number is that of the minutes or seconds in ``[00:41<02:10`` or ``5 min 20 s``."""
+        after, *behind = self.texts[column + 1 : column + 3]
+        has_seconds = bool(behind) and _MINUTES.fullmatch(after) and _SECONDS.match(behind[0])
+        return ":" in (self.texts[column], after) or bool(has_seconds)
 
     @property
     def names_step(self) -> bool:
