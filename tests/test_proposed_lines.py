@@ -150,8 +150,11 @@ def test_only_the_lines_of_one_counter_are_steps(tmp_path: Path, capsys: pytest.
     assert [int(row["step"]) for row in rows] == list(range(10, 81, 10))
 
 
-def test_a_step_may_follow_its_word_without_a_blank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = "".join(f"step{i}: loss 3.{i} time 1.2{i}s\n" for i in range(1, 9))
+@pytest.mark.parametrize("word", ["step", "STEP", "global_step"])
+def test_a_step_may_follow_its_word_without_a_blank(
+    tmp_path: Path, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = "".join(f"{word}{i}: loss 3.{i} time 1.2{i}s\n" for i in range(1, 9))
     rows = rows_of_proposal(tmp_path / "a.log", log, capsys)
     assert [(row["step"], row["loss"], row["time_s"]) for row in rows] == [
         (str(i), f"3.{i}", f"1.2{i}") for i in range(1, 9)

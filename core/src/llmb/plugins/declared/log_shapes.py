@@ -26,7 +26,9 @@ BAR: Final = "\ue000"
 _BAR: Final = re.compile(r"(?<=%)\|[ #0-9\u2580-\u259f]*+\|")
 """A bar of tqdm. Without Unicode, tqdm draws it of ``#`` and a digit: https://github.com/tqdm/tqdm, tqdm/std.py."""
 
-_BEGINS: Final = "|".join(["(?<![\\w.])", *(rf"(?<=\b(?i:{word}))" for word in ("step", "iter", "iteration", "batch"))])
+_BEGINS: Final = "|".join(
+    ["(?<![\\w.])", *(rf"(?<=\b(?i:{word}))|(?<=_(?i:{word}))" for word in ("step", "iter", "iteration", "batch"))]
+)
 """The places at which a number begins: not within a word, except in ``step12``."""
 
 _TOKEN: Final = re.compile(rf"(?=[-+.0-9nNiI])(?:{_BEGINS})(?:{CLOCK.decode()}|{NUMBER.decode()})")
