@@ -72,6 +72,15 @@ def test_a_step_without_a_time_gives_way_to_that_of_another_process() -> None:
     assert [step.time_s for step in series.steps] == [2.0, 2.5]
 
 
+@pytest.mark.parametrize("order", [(0, 3), (3, 0)])
+def test_a_step_without_a_rate_gives_way_to_that_of_another_process_if_none_has_a_time(order: tuple[int, ...]) -> None:
+    printed = {0: Step(step=1, rank=0, loss=2.0), 3: Step(step=1, rank=3, tflops_per_gpu=400.0)}
+    series = StepSeries()
+    series.add([printed[rank] for rank in order], source="log")
+
+    assert [step.tflops_per_gpu for step in series.steps] == [400.0]
+
+
 def test_steps_are_a_sequence() -> None:
     steps = series_of(range(10)).steps
 
@@ -179,6 +188,17 @@ def test_nan_of_one_process_stays_whatever_the_others_print(source: str, rank: i
 def test_a_long_run_of_nan_is_forgotten_once_it_is_repeated() -> None:
     series = StepSeries()
     series.add([*losses(0, 20_000, math.nan), *losses(0, 20_000)])
+
+    assert not series.nan
+
+
+@pytest.mark.parametrize("order", [("rank0.log", "rank1.log"), ("rank1.log", "rank0.log")])
+def test_a_notice_of_nan_is_about_the_step_before_it_in_its_log(order: tuple[str, ...]) -> None:
+    series = StepSeries()
+    for source in order:
+        series.add(losses(1, 30 if source == "rank0.log" else 35), source=source)
+    series.add([Notice(kind="nan", text="the gradient norm of iteration 30 is NaN")], source="rank0.log")
+    series.add(losses(21, 32), source="rank0.log")
 
     assert not series.nan
 

@@ -23,7 +23,8 @@ class SortedSteps(Sequence[Step]):
     """Steps of one run in the order of their numbers, each number once.
 
     If several processes print a step, that of the first process counts: the lowest rank, else the log with the lowest
-    name. Publishers measure one process too. A step without a time gives way to one with a time.
+    name. Publishers measure one process too. A step without a time gives way to one with a time or, if no process
+    prints times, with a rate.
     """
 
     def __init__(self, attempt: int) -> None:
@@ -46,7 +47,7 @@ class SortedSteps(Sequence[Step]):
         index = bisect_left(numbers, number)
         if numbers[index] == number:
             before, known = self._places[index], self._steps[index]
-            if process == before or (step.time_s is None, process) < (known.time_s is None, before):
+            if process == before or (*_lacks(step), process) < (*_lacks(known), before):
                 self._steps[index], self._places[index] = step, process
             return
         if len(numbers) == 1:
@@ -98,6 +99,12 @@ class SortedSteps(Sequence[Step]):
         )
 
 
+def _lacks(step: Step) -> tuple[bool, bool]:
+    """Return whether a step has no time, and whether it has neither a time nor a rate."""
+    no_time = step.time_s is None
+    return no_time, no_time and step.tflops_per_gpu is None and step.tokens_per_s_per_gpu is None
+
+
 class StepSeries:
     """Steps and notices of one log, or of the logs of one run's ranks.
 
@@ -116,7 +123,7 @@ class StepSeries:
         self._nan_steps = NanSteps()
         self._sources: set[str] = set()
         self._places: dict[Process, Place] = {}
-        self._last = Step(step=0)
+        self._last: dict[str, Step] = {}
         self._announced_steps: int | None = None
 
     def add(self, items: Iterable[Step | Notice], *, source: str | None = None) -> None:
@@ -125,7 +132,8 @@ class StepSeries:
             self._sources.add(source)
         elif len(self._sources) == 1:
             (source,) = self._sources
-        source, last, steps, repeating = source or "", self._last, self._steps, self._nan_steps.printed
+        source, steps, repeating = source or "", self._steps, self._nan_steps.printed
+        last = self._last.get(source) or Step(step=0)
         for item in items:
             attempt = item.attempt
             if attempt is not None and attempt < steps.attempt:
@@ -145,7 +153,7 @@ class StepSeries:
                 self._nan_steps.add(item.step, process)
             elif repeating:
                 self._repeat(item, process)
-        self._last = last
+        self._last[source] = last
 
     def _find_place(self, process: Process) -> Place:
         source, rank = process
