@@ -47,7 +47,11 @@ class SortedSteps(Sequence[Step]):
         index = bisect_left(numbers, number)
         if numbers[index] == number:
             before, known = self._places[index], self._steps[index]
-            if process == before or (*_lacks(step), process) < (*_lacks(known), before):
+            if step.time_s is None or known.time_s is None:
+                is_first = process is before or (*_lacks(step), process) < (*_lacks(known), before)
+            else:
+                is_first = process <= before
+            if is_first:
                 self._steps[index], self._places[index] = step, process
             return
         if len(numbers) == 1:
@@ -99,6 +103,12 @@ class SortedSteps(Sequence[Step]):
         )
 
 
+def _find_place(source: str, rank: int | None) -> Place:
+    """Return the place of a process. A step of unknown source and rank, from the end of all logs, is last."""
+    name = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", source)]  # rank9 before rank10
+    return not source and rank is None, rank is None, rank or 0, name
+
+
 def _lacks(step: Step) -> tuple[bool, bool]:
     """Return whether a step has no time, and whether it has neither a time nor a rate."""
     no_time = step.time_s is None
@@ -122,18 +132,15 @@ class StepSeries:
         self._notices: dict[Notice, None] = {}
         self._nan_steps = NanSteps()
         self._sources: set[str] = set()
-        self._places: dict[Process, Place] = {}
+        self._places: dict[str, dict[int | None, Place]] = {}
         self._last: dict[str, Step] = {}
         self._announced_steps: int | None = None
 
     def add(self, items: Iterable[Step | Notice], *, source: str | None = None) -> None:
         """Add what a parser returned for a log, or at the end of all logs (None)."""
-        if source is not None:
-            self._sources.add(source)
-        elif len(self._sources) == 1:
-            (source,) = self._sources
-        source, steps, repeating = source or "", self._steps, self._nan_steps.printed
-        last = self._last.get(source) or Step(step=0)
+        source = self._source_of(source)
+        steps, repeating = self._steps, self._nan_steps.printed
+        last, places = self._last.get(source) or Step(step=0), self._places.setdefault(source, {})
         for item in items:
             attempt = item.attempt
             if attempt is not None and attempt < steps.attempt:
@@ -146,20 +153,25 @@ class StepSeries:
                 self._notices.clear()
                 self._nan_steps.clear()
                 self.checkpoints_s = 0.0
-            process = source, item.rank
-            steps.put(item, self._places.get(process) or self._find_place(process))
+            rank = item.rank
+            place = places.get(rank)
+            if place is None:
+                place = places[rank] = _find_place(source, rank)
+            steps.put(item, place)
             last = item
             if item.loss != item.loss:  # only NaN differs from itself
-                self._nan_steps.add(item.step, process)
+                self._nan_steps.add(item.step, (source, rank))
             elif repeating:
-                self._repeat(item, process)
+                self._repeat(item, (source, rank))
         self._last[source] = last
 
-    def _find_place(self, process: Process) -> Place:
-        source, rank = process
-        name = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", source)]  # rank9 before rank10
-        place = self._places[process] = (not source and rank is None, rank is None, rank or 0, name)
-        return place
+    def _source_of(self, source: str | None) -> str:
+        """Return the log of new steps. At the end of all logs (None), it is known if there is only one."""
+        if source is not None:
+            self._sources.add(source)
+        elif len(self._sources) == 1:
+            (source,) = self._sources
+        return source or ""
 
     def _repeat(self, step: Step, process: Process) -> None:
         if step.loss is None:
