@@ -198,7 +198,13 @@ def _is_warning(hit: Hit, data: bytes, place: int) -> bool:
     if _OF_NCCL in before:
         return False
     has_level = any(_WARNING.search(part) for part in (before[:PREFIX], before[-PREFIX:]))
-    return has_level or _RETRIED in _LINE_END.split(read_part(hit.path, hit.offset, hit.offset + BELOW))[0]
+    return has_level or _RETRIED in _LINE_END.split(_part_of(hit, data, place), 1)[0]
+
+
+def _part_of(hit: Hit, data: bytes, place: int) -> bytes:
+    """Return `BELOW` bytes from a hit on. Only those behind a block are read from the file again, which takes long."""
+    part = data[place : place + BELOW]
+    return part if len(part) == BELOW or b"\n" in part else read_part(hit.path, hit.offset, hit.offset + BELOW)
 
 
 def _below_code(hit: Hit, later: Iterator[Hit], data: bytes, begin: int) -> Hit:
