@@ -187,11 +187,17 @@ class RunLogs:
             if parser and source == "scheduler":
                 self.scheduler_notices += [each for each in parse(parser) if isinstance(each, Notice)]
             elif parser:
-                self.series.add(items := [*parse(parser)], source=log)
+                self.series.add(items := [*parse(parser)], source=log and self._sorted_name(log))
                 if log:
                     self.rank_steps.add(items, log)
                 self.series.first_step = parser.first_step  # the parser may know it only now
                 self.series.end_texts = parser.end_texts
+
+    def _sorted_name(self, log: str) -> str:
+        """Return a name of a log that sorts later phases first, because their steps replace those of earlier phases."""
+        place = next(index for index, each in enumerate(self.files) if each.copy == log)
+        phase = list(self._measured).index(self.files[place].phase)
+        return f"{len(self._measured) - phase} {log}"
 
     @contextmanager
     def _catch_parser_error(self, source: Source = "framework") -> Iterator[None]:
