@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from llmb.reports.names import (
+from llmb.reports.names_to_redact import (
     ATTEMPT_USERS,
     LOGGED_HOSTS,
     find_names,
