@@ -91,13 +91,36 @@ def test_a_project_requires_this_version_of_llmb(tmp_path: Path, kind: llmb.Plug
 
 def test_a_name_and_a_folder_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = command_line(capsys)
-    for name in ("My-Trainer", "class", "../x", ""):
+    for name in ("My-Trainer", "../x", ""):
         done = run("new-plugin", name, "--into", tmp_path)
         assert (done.status, done.out) == (2, "")
         assert "expected small letters, digits and _" in done.err
     assert run("new-plugin", "mine", "--into", tmp_path, "--kind", "frame").status == 2
     assert run("new-plugin", "mine", "--into", tmp_path).out == f"{tmp_path}/mine.toml\n"
     assert "mine.toml exists" in run("new-plugin", "mine", "--into", tmp_path).err
+
+
+def test_a_keyword_of_python_is_named_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = command_line(capsys)("new-plugin", "class", "--into", tmp_path)
+    assert (done.status, list(tmp_path.iterdir())) == (2, [])
+    assert "invalid name 'class', a keyword of Python; expected another name, such as my_class" in done.err
+
+
+@pytest.mark.parametrize("name", ["slurm", "report", "nemo_launcher"])
+def test_a_project_does_not_take_the_name_of_a_package_of_llmb(tmp_path: Path, name: str) -> None:
+    with pytest.raises(llmb.LlmbError, match=f"llmb-{name.replace('_', '-')} is a package of llmb"):
+        llmb.new_plugin(name, "framework", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert llmb.new_plugin(name, "declared", tmp_path)
+
+
+def test_a_project_does_not_take_the_name_of_an_installed_distribution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_project_metadata(llmb.new_plugin("my_trainer", "pack", tmp_path)[0].parent, tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(llmb.LlmbError, match="llmb-my-trainer is already installed; expected another name"):
+        llmb.new_plugin("my_trainer", "framework", tmp_path / "elsewhere")
 
 
 def test_a_log_without_steps_is_rejected_and_nothing_is_written(

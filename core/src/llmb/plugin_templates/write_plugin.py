@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from llmb.plugins.declared.propose_line import propose_lines
+from llmb.plugins.installed_names import plugin_packages, plugin_versions
 from llmb.scripts.job_functions import job_functions
 from llmb.values.errors import LlmbError
 
@@ -24,14 +25,13 @@ def new_plugin(name: str, kind: PluginKind, into: Path, *, log: Path | None = No
     """Write a new plugin from the template of its kind, below the folder ``into``. Return the written files.
 
     A declared framework is one file, any other kind a folder. The file of a declared framework reads the steps of
-    ``log``, if one is given. Raise LlmbError if the name is no identifier, if the file or folder exists, or if the log
-    has no steps.
+    ``log``, if one is given. Raise LlmbError if the name is no identifier or is taken, if the file or folder exists, or if
+    the log has no steps.
     """
     if log is not None and kind != "declared":
         raise LlmbError(f"only a declared framework is written from a log, not the kind {kind}")
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or iskeyword(name):
-        raise LlmbError(f"invalid name {name!r}; expected small letters, digits and _, such as my_trainer")
     words = _placeholders(name, kind)
+    _check_name(name, None if kind == "declared" else words["__distribution__"])
     root = into / (f"{name}.toml" if kind == "declared" else words["__distribution__"])
     if root.exists():
         raise LlmbError(f"{root} exists; choose another name, or another folder with --into")
@@ -51,6 +51,18 @@ def new_plugin(name: str, kind: PluginKind, into: Path, *, log: Path | None = No
             raise LlmbError(f"cannot write {target}: {error.strerror}") from error
         written.append(target)
     return tuple(written)
+
+
+def _check_name(name: str, distribution: str | None) -> None:
+    """Raise LlmbError if a name is no identifier, or if its distribution is an installed one or one of this project."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise LlmbError(f"invalid name {name!r}; expected small letters, digits and _, such as my_trainer")
+    if iskeyword(name):
+        raise LlmbError(f"invalid name {name!r}, a keyword of Python; expected another name, such as my_{name}")
+    if distribution in plugin_packages().values():
+        raise LlmbError(f"invalid name {name!r}: {distribution} is a package of llmb; expected another name")
+    if distribution in {re.sub(r"[-_.]+", "-", each).lower() for each in plugin_versions()}:
+        raise LlmbError(f"invalid name {name!r}: {distribution} is already installed; expected another name")
 
 
 def _lines_of(log: Path) -> list[str]:
