@@ -25,8 +25,8 @@ def new_plugin(name: str, kind: PluginKind, into: Path, *, log: Path | None = No
     """Write a new plugin from the template of its kind, below the folder ``into``. Return the written files.
 
     A declared framework is one file, any other kind a folder. The file of a declared framework reads the steps of
-    ``log``, if one is given. Raise LlmbError if the name is no identifier or is taken, if the file or folder exists, or if
-    the log has no steps.
+    ``log``, if one is given. Raise LlmbError if the name is no identifier or is taken, if the file or folder exists, or
+    if the log has no steps.
     """
     if log is not None and kind != "declared":
         raise LlmbError(f"only a declared framework is written from a log, not the kind {kind}")
