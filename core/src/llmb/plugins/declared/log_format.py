@@ -7,7 +7,7 @@ import attrs
 from llmb.plugins.declared.file import LogTable
 from llmb.plugins.declared.log_fields import LogFields, compile_fields
 from llmb.plugins.declared.log_lines import LogLine, compile_line
-from llmb.plugins.declared.number_names import NUMBERS, check_names
+from llmb.plugins.declared.number_names import NUMBERS, check_names, check_unit, check_units_of_line
 from llmb.values.errors import Fault, collect_errors
 
 
@@ -46,13 +46,14 @@ def compile_format(table: LogTable) -> tuple[LogFormat | None, list[Fault]]:
         with collect_errors(errors):
             line = compile_line(text, key)
             lines.append(line)
-            errors += check_names(line.names, key)
+            errors += (*check_names(line.names, key), *check_units_of_line(text, key))
     for index, each in enumerate(table.fields):
         key = f"log.fields[{index}]" if len(table.fields) > 1 else "log.fields"
         with collect_errors(errors):
             compiled = compile_fields(each, key)
             fields.append(compiled)
             errors += check_names(compiled.names, key)
+            errors += (error for name, text in each.items() for error in check_unit(name, text, f"{key}.{name}"))
     if not table.line and not table.fields:
         expected = 'a line such as "iter {step}: loss {loss}", or fields'
         errors.append(Fault(message="required key is missing", key="log.line", expected=expected))

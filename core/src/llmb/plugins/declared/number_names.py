@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -18,6 +19,15 @@ UNITS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("min", "mins", "minute", "minutes"), "time_min"),
 }
 """Words in logs for a unit of time, with the name of a step time in that unit."""
+
+_GAP: Final = re.compile(r"(?<!\{)\{([a-z0-9_]+)\}")
+"""A name in braces."""
+
+_UNIT_AFTER: Final = re.compile(r"(?! min\b)[ \t]*([a-z\u00b5\u03bc]+)", re.IGNORECASE)
+"""A unit in the text after a number. Behind a blank, ``min`` is the minimum of the next number."""
+
+_UNIT_BEFORE: Final = re.compile(r"(?:[(\[]|_(?!min\b))([a-z\u00b5\u03bc]+)[)\]]?[\s:=|]*$", re.IGNORECASE)
+"""A unit at the end of the text before a number: ``time (ms): `` or ``step_ms=``, but not ``step_min=``."""
 
 OTHER_UNITS: Final = "d|days?|h|hrs?|hours?|m"
 """Units of a time that has a second number, as in ``1m 20s``: a pattern."""
@@ -53,6 +63,24 @@ NEARLY_EQUAL: Final = 0.8
 def check_names(names: Sequence[str], key: str) -> list[Fault]:
     """Return an error for each name that is nearly that of a known value, and for several names of one value."""
     return [*_check_similar(names, key), *_check_units(names, key)]
+
+
+def check_units_of_line(line: str, key: str) -> Iterator[Fault]:
+    """Yield an error for each step time of a line that has another unit in the line than in its name."""
+    parts = _GAP.split(line)
+    for before, name, after in zip(parts[::2], parts[1::2], parts[2::2], strict=False):
+        yield from check_unit(name, before, key, after)
+
+
+def check_unit(name: str, before: str, key: str, after: str = "") -> Iterator[Fault]:
+    """Yield an error for a step time if the text beside the number has another unit than its name."""
+    places = ((_UNIT_AFTER.match(after), f"{{{name}}}%s"), (_UNIT_BEFORE.search(before), f"%s{{{name}}}"))
+    for found, place in places if name in TIMES else ():
+        if found and (unit := UNITS.get(found[1].lower())):
+            if unit != name:
+                message = f"{place % found[0]!r} has two units"
+                yield Fault(message=message, key=key, expected=f"{{{unit}}}")
+            return
 
 
 def _check_units(names: Sequence[str], key: str) -> Iterator[Fault]:
