@@ -293,7 +293,7 @@ def test_what_may_be_left_out() -> None:
         ('release = "1.0"', 'realease = "1.0"', "(did you mean 'release'?)"),
         ("steps = 50", 'steps = "50"', 'steps: invalid value "50"; expected a positive integer'),
         ("steps = 50", "steps = true", "steps: invalid value true; expected a positive integer"),
-        ("steps = 50", "steps = 40", "window: the window ends at step 44 of 40; expected at most 40"),
+        ("steps = 50", "steps = 40", "window: the window ends at step 44 of 40; expected at most 40, or 39 if steps begin"),
         ("nccl-trace = 10", "nccl = 10", 'profile_steps.nccl: invalid value "nccl"; expected "nsys" or "nccl-trace"'),
         ("nccl-trace = 10", "nsys = 0", "profile_steps.nsys: invalid value 0; expected a positive integer"),
         ("[35, 44]", "[44, 35]", "window: invalid value [44, 35]; expected"),
@@ -323,6 +323,8 @@ def test_what_may_be_left_out() -> None:
         ("gpus = [64, 128]", "gpus = [64, 64]", "points[0].gpus: invalid value [64, 64]; expected each value once"),
         ("gpus = [64, 128]", "gpus = []", "points[0].gpus: invalid value []; expected a list with at least one item"),
         ("gpus = 8\n", "gpus = 64\n", "points[1]: h100 bf16 on 64 GPUs is already in points[0]"),
+        ('"bf16", "fp8"]', '"bf16", "BFloat16"]', 'points[0].dtype: unknown dtype "BFloat16"; expected one of'),
+        ('"bf16", "fp8"]', '"bf16", "bfloat16"]', "(did you mean 'bf16'?)"),
         ("gpus = 128\n", "gpus = 256\n", "baselines[1].gpus: h100 fp8 on 256 GPUs is not a point of this recipe"),
         ("[24.03, 20]", "[24.03]", "baselines[0].step_time_s: 1 value; expected 2, one for each of gpus"),
         ("[24.03, 20]", "[24.03, 0]", "baselines[0].step_time_s: invalid value [24.03, 0]; expected a positive number"),
@@ -337,6 +339,22 @@ def test_an_error_names_its_place_and_the_expected_value(old: str, new: str, err
     assert old in whole
     lines = [str(each) for each in errors_of(whole.replace(old, new, 1))]
     assert any(error in line for line in lines), lines
+
+
+@pytest.mark.parametrize("condition", ["any", "nodes < 64"])
+def test_two_tables_with_rules_for_the_same_numbers_of_gpus_are_an_error(condition: str) -> None:
+    text = HEAD + POINTS.replace("proxy = true\n", "").replace("gpus = ", f'other_gpus = "{condition}"\ngpus = ')
+    text = text.replace("{ layers = 2, seq_len = 1024 }", "{}")
+    (error,) = errors_of(text)
+    assert f'points[1].other_gpus: h100 bf16 with other_gpus = "{condition}" is already in points[0]' in str(error)
+    read(text.replace(condition, "nodes >= 64", 1))
+
+
+def test_another_spelling_of_a_dtype_is_an_error_of_the_recipe_without_points() -> None:
+    (error,) = errors_of(OPEN.replace('"bf16"', '"bfloat16"'))
+    assert str(error).startswith('moe.toml: dtypes: unknown dtype "bfloat16"; expected one of bf16, fp8')
+    assert str(error).endswith("(did you mean 'bf16'?)")
+    read(OPEN.replace('"bf16"', '"int8"'))
 
 
 def test_all_errors_are_reported_together() -> None:

@@ -17,6 +17,21 @@ TFLOPS_PER_GPU: Bounds = (1e-6, 1e6)
 """1e6 is about a hundred times the dense peak of any GPU. 1e-6, a MFLOP/s, is less than any processor reaches."""
 
 
+MOST_MFU = 10
+"""A formula may count more FLOPs than the GPU computes, such as those of frozen weights, but not ten times as many."""
+
+LEAST_MFU = 1e-3
+"""The least MFU of a step that computes for `COMPUTE_BOUND_S`. Milliseconds for seconds are below it."""
+
+COMPUTE_BOUND_S = 0.01
+"""The time that a step would take at the peak, from which launches of kernels do not dominate the step time."""
+
+
+def is_plausible(mfu: float, step_time_s: float) -> bool:
+    """Check whether an MFU may be one of this step time, not the result of another unit."""
+    return mfu <= MOST_MFU and (mfu >= LEAST_MFU or mfu * step_time_s < COMPUTE_BOUND_S)
+
+
 def stated(value: float | None) -> float | None:
     """Return the value, or None if it is None, NaN or infinite."""
     return None if value is None or not math.isfinite(value) else value

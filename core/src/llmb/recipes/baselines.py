@@ -16,10 +16,10 @@ from llmb.values.recipe import Baseline
 PointKey = tuple[str, str, str | None, int]
 """The gpu_type, dtype, variant and gpus of a point."""
 
-_STATED = ("step_time_s", "tflops_per_gpu", "tokens_per_s_per_gpu")
+STATED = ("step_time_s", "tflops_per_gpu", "tokens_per_s_per_gpu")
 """Columns of which one is required. A step time is stated, or computed from the first of the others that is stated."""
 
-_COLUMNS = (*_STATED, "tokens_per_s", "mfu_percent", "days_per_1t_tokens")
+_COLUMNS = (*STATED, "tokens_per_s", "mfu_percent", "days_per_1t_tokens")
 
 
 @attrs.frozen(kw_only=True)
@@ -75,9 +75,9 @@ def _columns(table: BaselineTable) -> dict[str, tuple[float | None, ...]]:
 
 
 def _check_table(table: BaselineTable, key: str, recipe: RecipeTable) -> Iterator[Fault]:
-    stated = [name for name in _STATED if getattr(table, name) is not None]
+    stated = [name for name in STATED if getattr(table, name) is not None]
     if not stated:
-        yield Fault(message=REQUIRED_KEY, key=f"{key}.step_time_s", expected=format_choices(_STATED))
+        yield Fault(message=REQUIRED_KEY, key=f"{key}.step_time_s", expected=format_choices(STATED))
     if stated == ["tflops_per_gpu"] and recipe.model is None and flops_per_token(recipe) is None:
         message = "no step time follows from this value, because the recipe states no FLOPs"
         yield Fault(message=message, key=f"{key}.tflops_per_gpu", expected="step_time_s or tokens_per_s_per_gpu")

@@ -9,9 +9,10 @@ import attrs
 from llmb.analysis.flops import sequence_flops
 from llmb.recipes.accelerators import accelerators
 from llmb.recipes.baselines import PointKey, PublishedRow, point_name
+from llmb.recipes.check_baselines import check_baseline
 from llmb.recipes.recipe_tables import PointTable, RecipeTable
 from llmb.recipes.scaling_rules import scaled
-from llmb.recipes.sizes import DEGREES, flops_per_token, scaling_rule, sequence_length
+from llmb.recipes.sizes import DEGREES, check_dtypes, flops_per_token, scaling_rule, sequence_length
 from llmb.values.error_text import counted
 from llmb.values.errors import Fault
 from llmb.values.frozen import merged
@@ -39,8 +40,27 @@ def expand_points(
                 errors.append(Fault(message=message, key=key))
             published = rows.get(name, ())
             errors += (error for row in published for error in _check_formula(point, recipe, row))
-            points.setdefault(name, (key, _with_baselines(point, recipe, published)))
+            measured, wrong = _with_baselines(point, recipe, published)
+            errors += wrong
+            points.setdefault(name, (key, measured))
+        errors += check_dtypes(table.dtype, f"{key}.dtype") if {*table.gpu_type} & {*accelerators()} else ()
+    errors += _check_conditions(tables)
     return tuple(point for _, point in points.values()), errors
+
+
+def _check_conditions(tables: Mapping[str, PointTable]) -> Iterator[Fault]:
+    """Yield an error for each table whose rules would hold for the numbers of GPUs of an earlier one."""
+    found: dict[tuple[str, str, str | None, str], str] = {}
+    for key, table in tables.items():
+        if not table.other_gpus:
+            continue
+        names = itertools.product(table.gpu_type, table.dtype, (_variant(table),), (table.other_gpus,))
+        for gpu_type, dtype, variant, condition in names:
+            first = found.setdefault((gpu_type, dtype, variant, condition), key)
+            if first != key:
+                name = " ".join(filter(None, (gpu_type, dtype, variant)))
+                message = f'{name} with other_gpus = "{condition}" is already in {first}'
+                yield Fault(message=message, key=f"{key}.other_gpus", expected="one table for each number of GPUs")
 
 
 def _measured(recipe: RecipeTable, rows: Mapping[PointKey, Sequence[PublishedRow]]) -> Mapping[str, PointTable]:
@@ -164,15 +184,17 @@ def _check_formula(point: Point, recipe: RecipeTable, row: PublishedRow) -> Iter
         yield Fault(message=message, key=f"{row.place}.flop_formula", expected=expected)
 
 
-def _with_baselines(point: Point, recipe: RecipeTable, rows: Sequence[PublishedRow]) -> Point:
-    """Return the point with its published results. The first row of the file is the baseline."""
+def _with_baselines(point: Point, recipe: RecipeTable, rows: Sequence[PublishedRow]) -> tuple[Point, list[Fault]]:
+    """Return the point with its published results, and their errors. The first row of the file is the baseline."""
     if not rows:
-        return point
+        return point, []
     batch = point.parallelism.global_batch_size
     flops = _sequence_flops(point, recipe, recipe.flop_formula)
     flops_per_step = None if flops is None else batch * flops
-    first, *others = [row.as_baseline(point.gpus, batch * point.seq_len, flops_per_step) for row in rows]
-    return attrs.evolve(point, baseline=first, other_baselines=tuple(others))
+    first, *others = found = [row.as_baseline(point.gpus, batch * point.seq_len, flops_per_step) for row in rows]
+    pairs = zip(rows, found, strict=True)
+    errors = [error for pair in pairs for error in check_baseline(point, *pair, flops_per_step)]
+    return attrs.evolve(point, baseline=first, other_baselines=tuple(others)), errors
 
 
 def _sequence_flops(point: Point, recipe: RecipeTable, formula: FlopFormula | None) -> float | None:

@@ -106,7 +106,9 @@ def build_recipe(
 def _check_window(table: RecipeTable) -> Iterator[Fault]:
     if table.window != "last" and table.window[1] > table.steps:
         message = f"the window ends at step {table.window[1]} of {table.steps}"
-        yield Fault(message=message, key="window", expected=f"at most {table.steps}")
+        yield Fault(
+            message=message, key="window", expected=f"at most {table.steps}, or {table.steps - 1} if steps begin at 0"
+        )
 
 
 def _check_rows(rows: Mapping[PointKey, Sequence[PublishedRow]], points: Sequence[Point]) -> Iterator[Fault]:

@@ -1,12 +1,14 @@
 """The sizes of a recipe: its architecture or its parameters, its sequences, and its batch without [[points]]."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import attrs
 
 from llmb.analysis.flops import FLOPS_PER_PARAMETER
+from llmb.recipes.accelerators import accelerators
+from llmb.recipes.listing import sort_dtypes
 from llmb.recipes.recipe_tables import PointTable, RecipeTable
-from llmb.values.error_text import REQUIRED_KEY
+from llmb.values.error_text import REQUIRED_KEY, unknown_name
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import Parallelism
@@ -36,6 +38,7 @@ def check_sizes(table: RecipeTable) -> Iterator[Fault]:
         message = f"{table.seq_len}, but model.seq_len is {table.model.seq_len}"
         yield Fault(message=message, key="seq_len", expected="no such key besides model.seq_len")
     yield from _check_batch(table)
+    yield from check_dtypes(table.dtypes or (), "dtypes")
 
 
 def _check_batch(table: RecipeTable) -> Iterator[Fault]:
@@ -47,6 +50,18 @@ def _check_batch(table: RecipeTable) -> Iterator[Fault]:
             yield Fault(
                 message="each of [[points]] has this value", key=name, expected="no such key besides [[points]]"
             )
+
+
+def check_dtypes(dtypes: Iterable[str], key: str) -> Iterator[Fault]:
+    """Yield an error for each other spelling of a dtype of core's GPU types, such as ``bfloat16`` or ``BF16``.
+
+    Any other name may be a dtype that only an extension knows.
+    """
+    known = sort_dtypes(dtype for each in accelerators().values() for dtype in each.dtypes)
+    for dtype in dtypes:
+        usual = dtype.lower().replace("bfloat", "bf").replace("float", "fp")
+        if dtype not in known and usual in known:
+            yield attrs.evolve(unknown_name(f'unknown dtype "{dtype}"', dtype, known, key=key), nearest=usual)
 
 
 def sequence_length(table: RecipeTable) -> int:

@@ -178,7 +178,7 @@ def _has_common_dtype(accelerator: Accelerator, recipe: Recipe, errors: list[Fau
     if not accelerator.dtypes or {*accelerator.dtypes} & {*dtypes}:
         return True
     message = f"{accelerator.name} supports none of the dtypes of {recipe.address}: {', '.join(dtypes)}"
-    types = dict.fromkeys(point.gpu_type for point in recipe.points)
+    types = dict.fromkeys(point.gpu_type for point in recipe.points if point.gpu_type != accelerator.name)
     expected = format_choices(types) if types else f"a GPU type with {format_choices(dtypes)}"
     errors.append(Fault(message=message, key="workload.gpu_type", expected=expected))
     return False
