@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+import attrs
 import pytest
 
 from llmb.analysis.flops import flops_per_sequence
@@ -150,3 +151,9 @@ def test_an_mfu_above_100_percent_has_a_warning_with_its_likely_reason(spec: Any
     assert reason in high_mfu_note(run, measure_run(run, 0.001, None, 1e9))
     assert high_mfu_note(run, measure_run(run, 1.0, None, None)) == ""
     assert high_mfu_note(run, None) == ""
+
+
+def test_an_impossible_mfu_of_a_hook_names_no_busy_cpu(spec: Any) -> None:
+    [run] = spec.usual().runs()
+    run = attrs.evolve(run, gpu_type="npu9")
+    assert "check the result of peak_flops() of the plugins" in high_mfu_note(run, measure_run(run, 0.001, None, 1e9))

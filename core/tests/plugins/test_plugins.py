@@ -249,6 +249,22 @@ def test_metrics_use_the_peak_of_the_framework_if_no_table_has_one(plugins: Any,
     assert run_llmb.json("metrics", "odd/tiny", "--gpu-type", "h100", *point)["peak_flops"] == 989e12
 
 
+@pytest.mark.parametrize(
+    ("peak", "problem"),
+    [
+        ("600", "600 FLOP/s is out of range; write 600e12 for 600 TFLOP/s"),
+        ("-1.0", "-1 FLOP/s is out of range; the range is 1e+06 to 1e+18"),
+    ],
+)
+def test_a_peak_in_another_unit_is_an_error_of_the_plugin(plugins: Any, run_llmb: Any, peak: str, problem: str) -> None:
+    plugins.install("framework", f"@hookimpl\ndef peak_flops(self, gpu_type, dtype): return {peak}")
+    point = ("--dtype", "bf16", "--gpus", "1", "--step-time", "1")
+    done = run_llmb("metrics", "odd/tiny", "--gpu-type", "npu9", *point)
+    assert done.returncode == 2
+    assert "framework plugin 'odd'" in done.stderr
+    assert f"peak_flops() returned {problem}" in done.stderr
+
+
 def test_a_gpu_with_less_memory_than_the_recipe_needs_is_rejected(
     plugins: Any, run_llmb: Any, one_line: OneLine
 ) -> None:

@@ -89,7 +89,7 @@ REPOSITORY = {"name": "nemo", "url": "https://git.example/nemo", "commit": "abc1
             llmb.Accelerator,
             {"name": "npu", "gpus_per_node": 8},
             {"peak_flops": {"bf16": "989e12"}},
-            'Accelerator.peak_flops.bf16: invalid value "989e12"; expected a positive number',
+            'Accelerator.peak_flops.bf16: invalid value "989e12"; expected a peak in FLOP/s, such as 989e12',
         ),
         (llmb.Nsys, {"command": ["nsys"]}, {"ranks": 0}, "Nsys.ranks: invalid value 0; expected a positive integer"),
     ],

@@ -159,11 +159,13 @@ def doubt_step_time(metrics: Metrics | None) -> str:
 
 
 def high_mfu_note(run: Run[Any], metrics: Metrics | None) -> str:
-    """Return the warning of an impossible MFU, or "". A GPU type without a peak in the table is a measured CPU."""
+    """Return the warning of an impossible MFU, or "". The peak of ``cpu`` is measured, unless a table has it."""
     if metrics is None or max(metrics.mfu or 0.0, metrics.mfu_computed or 0.0) <= 1:
         return ""
     if run.accelerator.peak_flops:
         return f"warning: {IMPOSSIBLE_MFU}: check the GPU type, the dtype and the FLOP formula"
+    if run.gpu_type != "cpu":
+        return f"warning: {IMPOSSIBLE_MFU}: check the result of peak_flops() of the plugins, and the FLOP formula"
     return (
         f"warning: {IMPOSSIBLE_MFU}: the machine was busy while the peak of its CPU was measured; "
         "run again on an idle machine"

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from llmb.plugins.guard import Plugin
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.model import Accelerator
 from llmb.values.run import Run, Target
+from llmb.values.scalars import peak_problem
 
 
 def peak_flops(run: Run[Any], target: Target[Any], registry: PluginRegistry) -> float | None:
@@ -12,7 +14,8 @@ def peak_flops(run: Run[Any], target: Target[Any], registry: PluginRegistry) -> 
     peak = known_peak_flops(run.gpu_type, run.dtype, run.accelerator, run.framework, registry)
     if peak is not None:
         return peak
-    return registry.scheduler(target.scheduler).peak_flops(gpu_type=run.gpu_type, dtype=run.dtype, target=target)
+    scheduler = registry.scheduler(target.scheduler)
+    return _checked(scheduler.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype, target=target), scheduler)
 
 
 def known_peak_flops(
@@ -25,4 +28,13 @@ def known_peak_flops(
     """
     if accelerator and (peak := accelerator.peak_flops.get(dtype)) is not None:
         return peak
-    return registry.framework(framework).peak_flops(gpu_type=gpu_type, dtype=dtype)
+    plugin = registry.framework(framework)
+    return _checked(plugin.peak_flops(gpu_type=gpu_type, dtype=dtype), plugin)
+
+
+def _checked(peak: float | None, plugin: object) -> float | None:
+    """Return the result of a hook. Raise PluginError if it is no peak in FLOP/s."""
+    problem = "" if peak is None else peak_problem(peak)
+    if problem and isinstance(plugin, Plugin):
+        raise plugin.guard.error(f"peak_flops() returned {problem}")
+    return peak

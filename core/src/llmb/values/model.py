@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 import attrs
 
 from llmb.values.frozen import FrozenMap
-from llmb.values.scalars import Fraction, NonEmptyStr, NonNegativeInt, PositiveFloat, PositiveInt
+from llmb.values.scalars import Fraction, NonEmptyStr, NonNegativeInt, PeakFlops, PositiveFloat, PositiveInt
 from llmb.values.typed import typed_fields
 from llmb.values.with_changes import with_changes
 
@@ -180,7 +180,7 @@ class Accelerator:
 
     name: NonEmptyStr
     gpus_per_node: PositiveInt
-    peak_flops: Mapping[str, PositiveFloat] = attrs.field(factory=FrozenMap)
+    peak_flops: Mapping[str, PeakFlops] = attrs.field(factory=FrozenMap)
     dtypes: tuple[str, ...] = attrs.field()
     memory_gb: PositiveFloat | None = None
     domain_gpus: PositiveInt | None = None

@@ -160,6 +160,38 @@ PositiveFloat = Annotated[float, _number("a positive number", lambda value: valu
 NonNegativeFloat = Annotated[float, _number("a number of at least 0", lambda value: value >= 0, minimum=0)]
 """A finite number of at least 0."""
 
+PEAK_FLOPS = (1e6, 1e18)
+"""The least and the largest peak in FLOP/s: a share of a slow CPU, and a hundred times that of any GPU."""
+
+
+def _peak_flops(value: Any) -> float:
+    """Return a peak in FLOP/s. The error of a value in TFLOP/s names the value in FLOP/s."""
+    if not _is_number(value):
+        raise InvalidValueError.of(value, "a peak in FLOP/s, such as 989e12")
+    if problem := peak_problem(value):
+        raise InvalidValueError(Fault(message=problem))
+    return float(value)
+
+
+def peak_problem(value: float) -> str:
+    """Return why a peak in FLOP/s is impossible, or ""."""
+    if PEAK_FLOPS[0] <= value <= PEAK_FLOPS[1]:
+        return ""
+    in_tera = PEAK_FLOPS[0] <= value * 1e12 <= PEAK_FLOPS[1]
+    advice = f"write {value:g}e12 for {value:g} TFLOP/s" if in_tera else "the range is {:g} to {:g}".format(*PEAK_FLOPS)
+    return f"{value:g} FLOP/s is out of range; {advice}"
+
+
+PeakFlops = Annotated[
+    float,
+    ValueType(
+        "a peak in FLOP/s",
+        _peak_flops,
+        schema={"type": "number", "minimum": PEAK_FLOPS[0], "maximum": PEAK_FLOPS[1]},
+    ),
+]
+"""The dense peak of one GPU in FLOP/s."""
+
 _FRACTION = "a number above 0 and below 1, such as 0.05"
 Fraction = Annotated[float, _number(_FRACTION, lambda value: 0 < value < 1, exclusiveMinimum=0, exclusiveMaximum=1)]
 """A number above 0 and below 1."""
