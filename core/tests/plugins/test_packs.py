@@ -122,6 +122,23 @@ def test_an_unknown_gpu_type_is_defined_by_five_lines(config: Path) -> None:
     assert "npu7 supports none of the dtypes of mylm/mylm: fp32" in str(raised.value)
 
 
+def test_a_peak_in_tflops_is_an_error_that_shows_it_in_flops(config: Path) -> None:
+    file = write(config, "accelerators.toml", GPU.replace("362.05e12", "600"))
+    [plugin] = [each for each in llmb.list_plugins() if each.kind == "pack"]
+    problem = "600 FLOP/s is out of range; write 600e12 for 600 TFLOP/s"
+    assert f"{file}: npu7.peak_flops.bf16: {problem}" in str(plugin.error)
+
+
+def test_recipes_in_the_wrong_place_of_a_pack_are_an_error(config: Path) -> None:
+    write(config, "recipes/loose.toml", RECIPE)
+    write(config, "recipes/maxtext/x@y@z.toml", RECIPE)
+    [plugin] = [each for each in llmb.list_plugins() if each.kind == "pack"]
+    assert "recipes/loose.toml: no framework has this recipe; move it to recipes/FRAMEWORK/loose.toml" in str(
+        plugin.error
+    )
+    assert "x@y@z.toml: invalid name of a recipe; expected NAME.toml or NAME@RELEASE.toml" in str(plugin.error)
+
+
 def test_a_name_that_two_places_define_is_an_error_only_if_it_is_used(config: Path, site: Any, run_llmb: Any) -> None:
     own = write_framework(config)
     gpu = write(config, "accelerators.toml", GPU)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ from llmb.values.errors import Fault, PluginError, located
 from llmb.values.failure import Signature
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import Accelerator
-from llmb.values.scalars import NonEmptyStr, PositiveFloat, PositiveInt
+from llmb.values.scalars import NonEmptyStr, PeakFlops, PositiveFloat, PositiveInt
 from llmb.values.toml_files import read_toml
 from llmb.values.typed import decode
+
+_RECIPE_NAME = re.compile(r"[^\s@/#]+(@[^\s@/#]+)?")
 
 
 @attrs.frozen(kw_only=True)
@@ -30,7 +32,7 @@ class AcceleratorTable:
     """GPUs of one node."""
     memory_gb: PositiveFloat | None = None
     """Memory of one GPU in GB."""
-    peak_flops: Mapping[str, PositiveFloat] = FrozenMap()
+    peak_flops: Mapping[str, PeakFlops] = FrozenMap()
     """Dense peak of one GPU in FLOP/s, without sparsity, by dtype."""
     dtypes: tuple[str, ...] | None = None
     """The dtypes that the GPU supports, by default those of ``peak_flops``."""
@@ -58,7 +60,21 @@ def check_pack(pack: PluginEntry) -> tuple[str, ...]:
         raise PluginError(f"{pack}: there is no package {pack.value!r} with data files")
     read_accelerators(pack)
     read_pack_signatures(pack)
+    if errors := list(_misplaced_recipes(folder / "recipes")):
+        raise PluginError(*errors)
     return tuple(name.removesuffix(".toml") for name in PACK_CONTENT if (folder / name).exists())
+
+
+def _misplaced_recipes(recipes: Path) -> Iterator[Fault]:
+    """Yield an error for each recipe outside the folder of a framework, and for each name that is no address."""
+    for file in sorted(recipes.glob("*.toml")):
+        message = f"no framework has this recipe; move it to recipes/FRAMEWORK/{file.name}"
+        yield Fault(message=message, file=str(file))
+    for file in sorted(recipes.glob("*/*.toml")):
+        name = file.name.removesuffix(".toml")
+        if file.parent.name != "shared" and not _RECIPE_NAME.fullmatch(name):
+            expected = "NAME.toml or NAME@RELEASE.toml"
+            yield Fault(message="invalid name of a recipe", file=str(file), expected=expected)
 
 
 def read_accelerators(pack: PluginEntry) -> list[Accelerator]:

@@ -17,6 +17,7 @@ from llmb.testing.plugin_checks import Contract, fail
 from llmb.testing.sample_runs import sample_tables
 from llmb.values.environment import Image
 from llmb.values.errors import Fault, LlmbError, PluginWarning, collect_errors
+from llmb.values.nearest_name import nearest_name
 from llmb.values.recipe import Recipe
 
 CHANGING_TAGS = ("", "dev", "edge", "latest", "main", "master", "nightly")
@@ -86,6 +87,16 @@ class RecipePackContract(Contract):
                 find_recipe(address, self.own, files)
         if errors:
             fail("\n".join(dict.fromkeys(map(str, errors))))
+
+    def test_frameworks_of_recipes_exist(self) -> None:
+        """Each folder of recipes has the name of an installed framework. A missing framework is only a warning."""
+        installed = sorted({each.name for each in self.registry.installed if each.kind == "framework"})
+        for folder in sorted({each.parent for each in (self.entry.folder or Path()).glob("recipes/*/*.toml")}):
+            if folder.name not in installed:
+                nearest = nearest_name(folder.name, installed)
+                advice = f"did you mean {nearest!r}?" if nearest else "install it to test its recipes"
+                message = f"recipes/{folder.name}: no framework of this name is installed; {advice}"
+                warnings.warn(PluginWarning(message), stacklevel=2)
 
     def test_published_points_build_jobs(self) -> None:
         """Every published configuration gives a job, if its framework is installed."""
