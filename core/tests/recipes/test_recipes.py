@@ -293,7 +293,7 @@ def test_what_may_be_left_out() -> None:
         ('release = "1.0"', 'realease = "1.0"', "(did you mean 'release'?)"),
         ("steps = 50", 'steps = "50"', 'steps: invalid value "50"; expected a positive integer'),
         ("steps = 50", "steps = true", "steps: invalid value true; expected a positive integer"),
-        ("steps = 50", "steps = 40", "window: the window ends at step 44 of 40; expected at most 40, or 39 if steps begin"),
+        ("steps = 50", "steps = 40", "window: the window ends at step 44 of 40; expected at most 40, or 39"),
         ("nccl-trace = 10", "nccl = 10", 'profile_steps.nccl: invalid value "nccl"; expected "nsys" or "nccl-trace"'),
         ("nccl-trace = 10", "nsys = 0", "profile_steps.nsys: invalid value 0; expected a positive integer"),
         ("[35, 44]", "[44, 35]", "window: invalid value [44, 35]; expected"),

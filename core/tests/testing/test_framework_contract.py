@@ -157,7 +157,7 @@ PLANTED = [
             "fast: bool = False\n    args: tuple[str, ...] = ()", "option fast changes no job"),
     Planted("options_take_effect_or_are_rejected", "an unused option of two types", "args: tuple[str, ...] = ()",
             "level: bool | int = 1\n    args: tuple[str, ...] = ()", "option level changes no job"),
-    Planted("metrics_are_plausible", "a baseline of 1 us", "step_time_s = 0.5", "step_time_s = 1e-6",
+    Planted("metrics_are_plausible", "a baseline of 4 ms", "step_time_s = 0.5", "step_time_s = 4e-3",
             "is impossible; check the model, the global batch and the formula", "recipe"),
     Planted("golden_logs_parse", "milliseconds", "time_s=float(found[3])", "time_s=float(found[3]) / 1000",
             "the result differs from a.expected.toml"),

@@ -7,7 +7,9 @@ from typing import Any
 import attrs
 import pytest
 
+from llmb.plugins.registry import PluginRegistry
 from llmb.testing import RecipePackContract
+from llmb.testing.job_checks import check_mfus
 from llmb.values.errors import PluginWarning
 
 pytestmark = pytest.mark.filterwarnings("default::llmb.PluginWarning")
@@ -86,6 +88,15 @@ PLANTED = [
         "acmelm/big (h100 bf16, 8 GPUs): MFU of 3.18 is impossible; check the model, the global batch",
     ),
     Planted(
+        "metrics_are_plausible", OF_RECIPE, "tokens_per_s", "mfu_percent = 0.318\ntokens_per_s",
+        "mfu_percent = 0.318, but 31.8 % follow from the step time; check the unit, or explain the difference",
+    ),
+    Planted(
+        "baselines_are_consistent", OF_RECIPE, "tokens_per_s", "days_per_1t_tokens = 5\ntokens_per_s",
+        "days_per_1t_tokens = 5, but 193 days follow from 3.28 s; check the numbers",
+    ),
+    Planted("recipes_are_valid", OF_RECIPE, "step_time_s = 3.28", "step_time_s = 3280", "not milliseconds"),
+    Planted(
         "baselines_are_consistent", OF_RECIPE, "59900", "61000",
         "61000 tokens/s x 3.28 s are 200080 tokens, but a step has 196608; check the numbers and global_batch_size",
     ),
@@ -162,6 +173,34 @@ def test_a_recipe_of_a_missing_framework_is_checked_without_its_jobs(active_site
 
     with pytest.raises(pytest.skip.Exception, match="not installed: missing; install the framework to test its"):
         TestAcme().test_published_points_build_jobs()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"step_time_s": 1e-12}, "a step time of 1e-12 s is impossible; check the unit"),
+        ({"step_time_s": 3280.0}, "MFU of 0.0009 is implausible; check the unit"),
+    ],
+)
+def test_a_baseline_of_a_gpu_type_of_a_pack_has_a_plausible_unit(
+    active_site: Any, change: dict[str, float], message: str
+) -> None:
+    install(active_site, FILES)
+    registry = PluginRegistry()
+    recipe = registry.recipe("acmelm/big")
+    [point] = recipe.points
+    assert point.baseline
+    point = attrs.evolve(point, gpu_type="npu7", baseline=attrs.evolve(point.baseline, **change))
+    with pytest.raises(pytest.fail.Exception, match=message):
+        check_mfus(registry, [attrs.evolve(recipe, points=(point,))])
+
+
+def test_a_misspelt_framework_of_recipes_is_a_warning(active_site: Any) -> None:
+    install(active_site, {"recipes/maxtxt/big.toml": RECIPE})
+    with pytest.warns(
+        PluginWarning, match=r"recipes/maxtxt: no framework of this name is installed; did you mean 'maxtext'"
+    ):
+        assert failures() == {}
 
 
 def test_a_tag_of_a_version_without_digest_is_a_warning(active_site: Any) -> None:

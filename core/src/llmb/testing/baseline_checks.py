@@ -11,19 +11,26 @@ from llmb.values.run import Run
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LINK = re.compile(r"://|\bdoi:|\barXiv:", re.IGNORECASE)
 
+DAYS = 0.02
+"""The relative difference of published days that rounded step times explain."""
+
 ARITHMETIC = 1e-9
 """The relative error of values that llmb computes from published ones."""
 
 
 def inconsistent_baselines(recipe: Recipe) -> Iterator[str]:
-    """Yield a message for each baseline whose tokens/s times its step time is not the global batch.
+    """Yield a message for each baseline whose tokens/s or days do not follow from step time and global batch.
 
     A baseline with a note is left out, because notes describe known irregularities.
     """
     for point in recipe.points:
         for baseline in baselines_of(point):
             batch = point.parallelism.global_batch_size * point.seq_len
-            if baseline.tokens_per_s is None or baseline.note:
+            if baseline.note:
+                continue
+            if problem := _days_problem(baseline, batch):
+                yield f"{describe_point(recipe.address, point)}: {problem}"
+            if baseline.tokens_per_s is None:
                 continue
             tokens = baseline.tokens_per_s * baseline.step_time_s
             if abs(tokens / batch - 1) > _tolerance(baseline, point.gpus):
@@ -33,6 +40,20 @@ def inconsistent_baselines(recipe: Recipe) -> Iterator[str]:
                     f"are {tokens:.0f} tokens, but a step has {batch}; check the numbers and global_batch_size, "
                     "or explain the difference in notes"
                 )
+
+
+def _days_problem(baseline: Baseline, batch: int) -> str:
+    """Return the difference of the published days from those of the step time, or ""."""
+    if baseline.days_per_1t_tokens is None:
+        return ""
+    days = 1e12 / batch * baseline.step_time_s / 86_400
+    if abs(baseline.days_per_1t_tokens / days - 1) <= DAYS + _rounding(baseline.days_per_1t_tokens):
+        return ""
+    return (
+        f"days_per_1t_tokens = {baseline.days_per_1t_tokens:g}, "
+        f"but {days:.3g} days follow from {baseline.step_time_s:g} s; "
+        "check the numbers and global_batch_size, or explain the difference in notes"
+    )
 
 
 def baselines_of(point: Point) -> tuple[Baseline, ...]:

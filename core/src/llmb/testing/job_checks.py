@@ -10,6 +10,7 @@ from unittest.mock import patch
 import attrs
 import pytest
 
+from llmb.analysis.valid_range import STEP_TIME_S, is_plausible, possible
 from llmb.judging.measure_point import measure_point
 from llmb.planning import plan_run
 from llmb.plugins.recipe_files import addresses_of
@@ -23,7 +24,7 @@ from llmb.testing.sample_runs import Built, Tables, build_or_none, describe, loa
 from llmb.values.error_text import counted
 from llmb.values.errors import Fault, LlmbError, collect_errors
 from llmb.values.job import Job, Phase
-from llmb.values.recipe import Recipe
+from llmb.values.recipe import Baseline, Point, Recipe
 from llmb.values.run import Paths, Run
 from llmb.values.variable_names import SECRET_VARIABLE
 from llmb.values.workload import RunSpec
@@ -139,6 +140,9 @@ class JobContract(PluginContract):
 
 MOST_TEXTS = 20
 
+MOST_DIFFERENCE = 2
+"""The ratio of two MFUs that other peaks and formulas explain, and a fraction instead of a percentage does not."""
+
 
 def check_jobs(registry: PluginRegistry, specs: Iterable[Tables]) -> None:
     """Fail the test unless each spec gives a job with one rank for each GPU, its time limit and a measured phase."""
@@ -154,16 +158,31 @@ def check_jobs(registry: PluginRegistry, specs: Iterable[Tables]) -> None:
 
 
 def check_mfus(registry: PluginRegistry, recipes: Iterable[Recipe]) -> None:
-    """Fail the test if a baseline gives an MFU above 100 %."""
+    """Fail the test if a step time or the MFU of a baseline is impossible, or not the published MFU."""
     for recipe in recipes:
         for point in recipe.points:
-            baseline = point.baseline
-            mfu = measure_point(recipe, point, registry, baseline.step_time_s).mfu_computed if baseline else None
-            if mfu is not None and not 0 < mfu <= 1:
-                fail(
-                    f"{describe_point(recipe.address, point)}: MFU of {mfu:.2f} is impossible; "
-                    "check the model, the global batch and the formula"
-                )
+            if point.baseline and (problem := _mfu_problem(registry, recipe, point, point.baseline)):
+                fail(f"{describe_point(recipe.address, point)}: {problem}")
+
+
+def _mfu_problem(registry: PluginRegistry, recipe: Recipe, point: Point, baseline: Baseline) -> str:
+    """Return why the MFU of a baseline is impossible, or "". A note explains a difference from the published MFU."""
+    step_time_s = baseline.step_time_s
+    if possible(step_time_s, STEP_TIME_S) is None:
+        return f"a step time of {step_time_s:g} s is impossible; check the unit of the baseline"
+    mfu = measure_point(recipe, point, registry, step_time_s).mfu_computed
+    if mfu is None:
+        return ""
+    if not 0 < mfu <= 1:
+        return f"MFU of {mfu:.2f} is impossible; check the model, the global batch and the formula"
+    if not is_plausible(mfu, step_time_s):
+        return f"MFU of {mfu:.1g} is implausible; check the unit of the baseline"
+    if baseline.mfu and not baseline.note and not 1 / MOST_DIFFERENCE < baseline.mfu / mfu < MOST_DIFFERENCE:
+        return (
+            f"mfu_percent = {100 * baseline.mfu:g}, but {100 * mfu:.1f} % follow from the step time; "
+            "check the unit, or explain the difference in notes"
+        )
+    return ""
 
 
 def _job_problems(job: Job, run: Run[Any]) -> Iterator[str]:
