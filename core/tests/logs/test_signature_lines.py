@@ -40,10 +40,16 @@ CAUSES = {
     ),
     "/src/host/transport/transport.cpp:420: non-zero status: 7 connect EPS failed ": (NVSHMEM, None),
     "/src/host/init/init.cu:1080: nvshmem initialization failed, exiting": ("NVSHMEM could not start", None),
-    "/w/run.sh: line 20:  1234 Segmentation fault      python train.py": (f"{CRASHED} (Segmentation fault)", None),
-    "/w/run.sh: line 20: 1234 Bus error               python train.py": (f"{CRASHED} (Bus error)", None),
+    "/w/run.sh: line 20:  1234 Segmentation fault      python train.py": (
+        f"unknown: {CRASHED} (Segmentation fault)",
+        None,
+    ),
+    "/w/run.sh: line 20: 1234 Bus error               python train.py": (f"unknown: {CRASHED} (Bus error)", None),
     "/w/run.sh: line 20: 1234 Aborted                 python train.py": (f"unknown: {CRASHED} (Aborted)", None),
-    "/w/run.sh: line 20: 1234 Floating point exceptionpython train.py": (f"{CRASHED} (Floating point exception)", None),
+    "/w/run.sh: line 20: 1234 Floating point exceptionpython train.py": (
+        f"unknown: {CRASHED} (Floating point exception)",
+        None,
+    ),
     "Fatal Python error: Illegal instruction": (f"{CRASHED} (illegal instruction)", None),
     "Fatal Python error: Floating point exception": (f"{CRASHED} (floating point exception)", None),
     "Fatal Python error: init_fs_encoding: failed to get the Python codec": (

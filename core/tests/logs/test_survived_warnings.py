@@ -61,9 +61,6 @@ def test_a_sign_of_a_failed_process_outranks_an_earlier_warning(tmp_path: Path, 
     assert cause_of(tmp_path, f"{text}it shook\n") == "a shock"
     assert cause_of(tmp_path, f"it ended\n{text}") == "the sky"
     assert cause_of(tmp_path, f"{text}it ended\n") == "the sky"
-    assert cause_of(tmp_path, f"{text}run.sh: line 20: 1234 Segmentation fault      python train.py\n") == (
-        "a process crashed (Segmentation fault)"
-    )
 
 
 def test_a_warning_about_another_process_outranks_only_other_warnings_and_reports(tmp_path: Path, warning: str) -> None:
