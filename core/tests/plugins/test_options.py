@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, time
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -82,3 +83,14 @@ def test_a_date_is_no_option_of_a_framework(plugins: Any, refusals: Refusals) ->
         f"framework.more.a[1].b: invalid value 2024-05-01; {expected}",
         f"framework.more.c.d: invalid value 12:30:00; {expected}",
     ]
+
+
+def test_the_errors_of_a_shared_check_are_false_for_a_valid_run(plugins: Any, run_llmb: Any) -> None:
+    check = 'if errors := unsupported_degrees(run, ["pp"], why="it has no stages"):\n    raise SpecError(*errors)'
+    plugins.install(
+        "framework", "@hookimpl\ndef prepare_env(self, run):\n" + indent(f"{check}\nreturn Environment()", "    ")
+    )
+    spec = plugins.spec()
+    assert [run["gpus"] for run in run_llmb.json("run", spec, "--dry-run")["runs"]] == [1]
+    done = run_llmb("validate", spec, "--set", "parallelism.pp=2", "--set", "workload.gpus=2")
+    assert "parallelism.pp: 2 is not supported: it has no stages; expected 1" in done.stderr

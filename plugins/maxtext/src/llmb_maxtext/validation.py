@@ -52,7 +52,7 @@ def _check_mesh(run: Run[Any]) -> Iterator[Fault]:
 def _check_config(run: Run[Any]) -> Iterator[Fault]:
     """Yield an error for each argument that would contradict the rest of the spec, and so the computed metrics."""
     axes = dict.fromkeys(filter(MESH_AXIS.fullmatch, run.options.config), "[parallelism]")
-    return forbid_options(run.options.config, {**DECIDED, **axes})
+    yield from forbid_options(run.options.config, {**DECIDED, **axes})
 
 
 def _check_profile(run: Run[Any]) -> Iterator[Fault]:

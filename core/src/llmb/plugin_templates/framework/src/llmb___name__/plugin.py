@@ -22,7 +22,7 @@ class __Name__(FrameworkHooks[Options]):
     def build_job(self, run: Run[Options]) -> Job:
         """Return the job with one training phase. Raise SpecError for a run that the framework does not support."""
         degrees, model = run.parallelism, run.model
-        if errors := [*unsupported_degrees(run, ("pp", "vp", "cp", "ep", "etp"))]:
+        if errors := unsupported_degrees(run, ("pp", "vp", "cp", "ep", "etp")):
             raise SpecError(*errors)
         script = f"{run.paths.run}/train.py"
         command = (
