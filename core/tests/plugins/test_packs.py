@@ -139,6 +139,15 @@ def test_recipes_in_the_wrong_place_of_a_pack_are_an_error(config: Path) -> None
     assert "x@y@z.toml: invalid name of a recipe; expected NAME.toml or NAME@RELEASE.toml" in str(plugin.error)
 
 
+def test_an_empty_name_of_a_gpu_type_is_an_error_with_its_file(config: Path, run_llmb: Any) -> None:
+    file = write(config, "accelerators.toml", GPU.replace("[npu7]", '[""]'))
+    [pack] = [each for each in run_llmb.json("plugins")["plugins"] if each["kind"] == "pack"]
+    assert pack["error"] == f'{file}: invalid GPU type ""; expected a non-empty string'
+    file.write_text('[""]')
+    [pack] = [each for each in run_llmb.json("plugins")["plugins"] if each["kind"] == "pack"]
+    assert "gpus_per_node: required key is missing" in pack["error"]
+
+
 def test_a_name_that_two_places_define_is_an_error_only_if_it_is_used(config: Path, site: Any, run_llmb: Any) -> None:
     own = write_framework(config)
     gpu = write(config, "accelerators.toml", GPU)
@@ -209,7 +218,7 @@ def test_a_signature_of_a_pack_may_have_several_texts(config: Path, tmp_path: Pa
         ({"needles": {"bus": 3}}, ".needles.bus: invalid value 3; expected a string"),
         ({"needles": {"bus": "", "car": ""}, "caus": "a"}, ".caus: unknown key; expected one of needle, cause"),
         ({"needles": {"bus": ""}, "needle": "bus"}, ": both needle and needles are set; remove one of them"),
-        ({}, ".needle: required key is missing; expected a string"),
+        ({}, ".needle: required key is missing; expected a non-empty string"),
     ],
 )
 def test_wrong_texts_of_a_signature_are_one_error(config: Path, entry: dict[str, Any], error: str) -> None:

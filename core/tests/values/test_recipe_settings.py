@@ -39,10 +39,10 @@ def test_an_invalid_repository_is_reported_with_its_key(table: Any, lines: list[
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({}, "framework.nsys.command: required key is missing; expected a list, each a string"),
+        ({}, "framework.nsys.command: required key is missing; expected a list, each a non-empty string"),
         (
             {"command": "nsys profile"},
-            'framework.nsys.command: invalid value "nsys profile"; expected a list, each a string',
+            'framework.nsys.command: invalid value "nsys profile"; expected a list, each a non-empty string',
         ),
         (
             {"command": ["nsys"], "rank": 4},
@@ -60,7 +60,7 @@ def test_an_invalid_nsys_table_is_reported_with_its_key(table: dict[str, Any], m
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"lock": "cpu.txt"}, "framework.python: required key is missing; expected a string"),
+        ({"lock": "cpu.txt"}, "framework.python: required key is missing; expected a non-empty string"),
         (
             {"lock": "cpu.txt", "python": "3.12", "space_gb": 0},
             "framework.space_gb: invalid value 0; expected a positive number",

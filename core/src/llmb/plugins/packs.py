@@ -13,6 +13,7 @@ import attrs
 from llmb.files import file_exists
 from llmb.logs.signature_files import decode_signatures
 from llmb.plugins.entry_points import PACK_CONTENT, PluginEntry
+from llmb.values.error_text import format_value
 from llmb.values.errors import Fault, PluginError, located
 from llmb.values.failure import Signature
 from llmb.values.frozen import FrozenMap
@@ -85,7 +86,9 @@ def read_accelerators(pack: PluginEntry) -> list[Accelerator]:
     for name, table in tables.items():
         value, wrong = decode(table, AcceleratorTable, name)
         errors += wrong
-        if value:
+        if not name.strip():
+            errors.append(Fault(message=f"invalid GPU type {format_value(name)}", expected="a non-empty string"))
+        elif value:
             fields = attrs.asdict(value, recurse=False)
             found.append(Accelerator(name=name, **{key: each for key, each in fields.items() if each is not None}))
     if errors:

@@ -209,7 +209,7 @@ Duration = Annotated[int, ValueType(DURATION, _duration, schema=_DURATION_SCHEMA
 NonEmptyStr = Annotated[
     str,
     accepting(
-        "a string",
+        "a non-empty string",
         lambda value: isinstance(value, str) and bool(value.strip()),
         schema={"type": "string", "pattern": r"\S"},
     ),
