@@ -100,7 +100,7 @@ def test_a_scheduler_s_own_secrets_are_kept_beside_the_job_s(toy: Any) -> None:
 
 def test_logs_whose_copies_would_be_one_file_are_rejected(toy: Any) -> None:
     registry = LocalBut(logs={"train": ("/work/rank0/out.log", "/work/rank1/out.log")})
-    with pytest.raises(llmb.PluginError, match=r"local: build_job\(\) returned several logs named out.log"):
+    with pytest.raises(llmb.PluginError, match=r"Changed: build_job\(\) returned several logs named out.log"):
         plan(llmb.load(toy.spec()), registry=registry)
 
 

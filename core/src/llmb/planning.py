@@ -6,11 +6,12 @@ import attrs
 
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.hosts.git_repository import repository_task
+from llmb.plugins.guard import plugin_error
 from llmb.plugins.registry import PluginRegistry
 from llmb.scripts.telemetry import with_telemetry
 from llmb.spec.cross_checks import check_printed_steps
 from llmb.spec.run_ids import draw_run_ids
-from llmb.task_plans import TaskPlan, TaskPlans, with_secrets
+from llmb.task_plans import TaskPlan, TaskPlans, check_script, with_secrets
 from llmb.values.arguments import check_arguments
 from llmb.values.environment import Environment, Image
 from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, collect_errors, located
@@ -152,7 +153,8 @@ def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | No
         job = _complete_job(job, run, target, environment)
         with collect_errors(errors):
             script = with_secrets(scheduler.build_job(job=job, target=target), environment.secrets)
-            _check_log_names(script, target.scheduler)
+            check_script(script, job, scheduler)
+            _check_logs(script, job, scheduler)
             _check_file_names(job, script, run.framework, target.scheduler)
     planned_tasks = []
     for task in tasks:
@@ -194,12 +196,17 @@ def _complete_job(job: Job, run: Run[Any], target: Target[Any], environment: Env
     return with_settings(with_telemetry(with_changes(job, environment=environment), run), run.env, run.mounts)
 
 
-def _check_log_names(script: Script, scheduler: str) -> None:
-    """Raise PluginError if two logs have one file name. The record keeps copies of all logs in one folder."""
+def _check_logs(script: Script, job: Job, scheduler: SchedulerHooks[Any]) -> None:
+    """Raise PluginError if a measured phase has no log, or if two logs have one file name.
+
+    The record keeps copies of all logs in one folder.
+    """
+    if missing := [phase.name for phase in job.phases if phase.measured and not script.logs.get(phase.name)]:
+        raise plugin_error(scheduler, f"build_job() returned no log of the phase {missing[0]}, which is measured")
     names = [log.rpartition("/")[2] for logs in script.logs.values() for log in logs]
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
-        message = f"{scheduler}: build_job() returned several logs named {duplicates[0]}; each needs a different name"
-        raise PluginError(message)
+        problem = f"build_job() returned several logs named {duplicates[0]}; each needs a different name"
+        raise plugin_error(scheduler, problem)
 
 
 def _check_file_names(job: Job, script: Script, framework: str, scheduler: str) -> None:

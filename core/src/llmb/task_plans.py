@@ -7,6 +7,7 @@ from typing import Any, Literal
 import attrs
 
 from llmb.hookspecs import SchedulerHooks
+from llmb.plugins.guard import plugin_error
 from llmb.values.environment import Environment
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Dataset, Job, Script, Task
@@ -85,6 +86,17 @@ def with_secrets(script: Script, names: Iterable[str]) -> Script:
     return script if secrets == script.secrets else with_changes(script, secrets=secrets)
 
 
+def check_script(script: Script, job: Job, scheduler: SchedulerHooks[Any]) -> None:
+    """Raise PluginError if a script has another id or directory than its job, by which llmb finds the job again."""
+    message = ""
+    if script.id != job.id:
+        message = f'a script with the id "{script.id}"; expected that of the job, "{job.id}"'
+    elif script.directory != job.directory:
+        message = f'a script in "{script.directory}"; expected the directory of the job, "{job.directory}"'
+    if message:
+        raise plugin_error(scheduler, f"build_job() returned {message}")
+
+
 def _plan_task(task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) -> TaskPlan:
     if isinstance(task.work, str):
         return TaskPlan(task=task, script=_host_script(task, target, task.work), on="host")
@@ -92,6 +104,7 @@ def _plan_task(task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) 
     job = attrs.evolve(task.work, environment=attrs.evolve(task.work.environment, secrets=secrets))
     job = with_settings(job, target.env, target.mounts)
     script = attrs.evolve(scheduler.build_job(job=job, target=target), check=task.check)
+    check_script(script, job, scheduler)
     return TaskPlan(task=task, script=with_secrets(script, secrets), on="scheduler")
 
 

@@ -50,6 +50,10 @@ class Plugin(FrameworkHooks[Options]):
         )
 """,
     "scheduler": """
+def script_of(job, text):
+    logs = {phase.name: [f"{job.directory}/{phase.name}.log"] for phase in job.phases}
+    return Script(id=job.id, directory=job.directory, text=text, logs=logs)
+
 class Plugin(SchedulerHooks[Options]):
     options = Options
     single_node = True
@@ -57,7 +61,7 @@ class Plugin(SchedulerHooks[Options]):
 
     @hookimpl
     def build_job(self, job):
-        return Script(id=job.id, directory=job.directory, text="exit 3")
+        return script_of(job, "exit 3")
 
     @hookimpl
     def submit(self, scripts, host):

@@ -81,6 +81,8 @@ class Odd(LineParser):
         (lambda: Notice(kind="nan", attempt=0.5), "ValueError: invalid attempt 0.5; expected an integer"),  # type: ignore[arg-type]  # it is wrong
         (lambda: Notice(kind="failed", text=b"died"), "TypeError: invalid text b'died'; expected a str"),  # type: ignore[arg-type]  # it is wrong
         (lambda: Notice(kind="failed", text="\udc80"), "UnicodeEncodeError: "),
+        (lambda: (1, 2.0), "TypeError: (1, 2.0) is neither a Step nor a Notice"),
+        (lambda: Step, "TypeError: <class 'llmb.values.steps.Step'> is neither a Step nor a Notice"),
     ],
 )
 def test_an_error_names_the_plugin_the_log_and_the_line_and_keeps_earlier_steps(act: Any, message: str) -> None:

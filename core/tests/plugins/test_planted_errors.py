@@ -49,6 +49,14 @@ def parser(method: str, body: str) -> dict[str, str]:
     }
 
 
+def needles(value: str) -> dict[str, str]:
+    """Return a framework whose log parser has these needles."""
+    return {
+        "before": f"class Log(LineParser):\n    needles = {value}",
+        "members": hook("parse_log(self)", "return Log()"),
+    }
+
+
 IMPORT = "import of llmb_odd:Plugin failed: "
 HOOKS = f"does not match the hooks of llmb {llmb.VERSION}: "
 NO_MESSAGE = "def __str__(self): raise ValueError"
@@ -69,7 +77,7 @@ IN_IMPORTS = [
               after="del Plugin"),
     framework("no such module", "import of llmb_odd.plugin:Plugin failed: ModuleNotFoundError: No module named",
               entry=".plugin:Plugin"),
-    framework("a module without hooks", f"{HOOKS}build_job() is missing; parse_log() is missing; ", entry=""),
+    framework("a module", "the entry point llmb_odd names a module; expected MODULE:CLASS", entry=""),
     framework("a class with arguments", f"{IMPORT}TypeError: Plugin.__init__() missing 1 required positional argument",
               "def __init__(self, port): pass"),
 ]  # fmt: skip
@@ -141,12 +149,26 @@ IN_HOOKS = [
               hook("build_job(self)", "yield")),
     framework("a tuple as a data set", "prepare_dataset() returned tuple; expected Dataset | None",
               hook("prepare_dataset(self)", "return ()")),
-    framework("a parser without close()", "parse_log() returned type; expected LogParser",
-              hook("parse_log(self)", "return type('Log', (), {'feed': print})")),
+    framework("a parser without close()", "parse_log() returned Log; expected LogParser",
+              hook("parse_log(self)", "return type('Log', (), {'feed': print})()")),
+    framework("a class as a parser", "parse_log() returned the class LineParser; return LineParser()",
+              hook("parse_log(self)", "return LineParser")),
+    framework("a needle as needles", "the log parser of parse_log() failed: ValueError: invalid needles b', took '; "
+              "expected a tuple of bytes, such as (b'step',)", **needles("b', took '")),
+    framework("text as a needle", "the log parser of parse_log() failed: ValueError: invalid needles ('step',); ",
+              **needles("('step',)")),
+    framework("an empty needle", "the log parser of parse_log() failed: ValueError: invalid needles (b'',); ",
+              **needles("(b'',)")),
     scheduler("text as a script", "build_job() returned str; expected Script",
               hook("build_job(self)", "return 'exit 0'")),
     scheduler("a number as the text of a script", "build_job() failed: InvalidValueError: Script.text: invalid value 3",
               hook("build_job(self)", "return Script(id='a', directory='/a', text=3)")),
+    scheduler("another id", 'build_job() returned a script with the id "a"; expected that of the job, "',
+              hook("build_job(self, job)", "return Script(id='a', directory=job.directory, text='')")),
+    scheduler("another directory", 'build_job() returned a script in "/a"; expected the directory of the job, "/',
+              hook("build_job(self, job)", "return Script(id=job.id, directory='/a', text='')")),
+    scheduler("no log of a phase", "build_job() returned no log of the phase train, which is measured",
+              hook("build_job(self, job)", "return Script(id=job.id, directory=job.directory, text='')")),
     scheduler("a number as a host", "host() returned int; expected str | None", hook("host(self)", "return 3")),
     scheduler("text as tasks", "prepare_env() returned str; expected tuple[Task, ...]",
               hook("prepare_env(self)", "return 'abc'")),

@@ -69,7 +69,7 @@ def test_runs_of_other_schedulers_continue_if_one_scheduler_fails(
 
 LONG_JOB = """
 @hookimpl
-def build_job(self, job): return Script(id=job.id, directory=job.directory, text="sleep 600")
+def build_job(self, job): return script_of(job, "sleep 600")
 """
 
 
@@ -115,7 +115,7 @@ def host(self, target): return target.options.nodes[0]
 
 @hookimpl
 def build_job(self, job, target):
-    return Script(id=job.id, directory=job.directory, text=f"on {target.host}")
+    return script_of(job, f"on {target.host}")
 """
 
 

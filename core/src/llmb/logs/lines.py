@@ -177,7 +177,7 @@ class LineParser(LogParser):
                         item.rank = self.__rank_of_label()
                     self.__add(log.numbering.take(item, self.label), log, found)
                 else:
-                    log.waiting.append(item)
+                    log.waiting.append(_as_notice(item))
                 if log.waiting and not log.numbering.undecided:
                     self.__add_waiting(log, found)
             check_time()
@@ -201,6 +201,13 @@ class LineParser(LogParser):
         waiting, log.waiting = log.waiting, []
         attempt = log.numbering.attempt if log.numbering.begun else None
         found += waiting if attempt is None else [attrs.evolve(notice, attempt=attempt) for notice in waiting]
+
+
+def _as_notice(item: object) -> Notice:
+    """Return the item. Raise TypeError if it is no notice."""
+    if isinstance(item, Notice):
+        return item
+    raise TypeError(f"{item!r} is neither a Step nor a Notice")
 
 
 def note_line(error: Exception, line: bytes) -> None:

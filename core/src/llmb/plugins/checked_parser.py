@@ -33,6 +33,8 @@ class CheckedParser(LogParser):
         with self._running():
             self.printed_every = _integer("printed_every", getattr(parser, "printed_every", 1), least=1)
             self.end_texts = _texts("end_texts", getattr(parser, "end_texts", ()))
+            if isinstance(parser, LineParser):
+                _check_needles(parser.needles)
             self._read_first_step()
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
@@ -93,6 +95,12 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, tuple | list) and all(isinstance(each, str) and each for each in value):
         return tuple(value)
     raise ValueError(f"invalid {name} {value!r}; expected a tuple of texts")
+
+
+def _check_needles(value: Any) -> None:
+    """Raise ValueError if the needles are not a sequence of texts: bytes are a sequence of integers."""
+    if not (isinstance(value, tuple | list) and all(isinstance(each, bytes) and each for each in value)):
+        raise ValueError(f"invalid needles {value!r}; expected a tuple of bytes, such as (b'step',)")
 
 
 def _integer(name: str, value: Any, least: int = 0) -> int:

@@ -123,6 +123,15 @@ def decoding(plugin: object, attribute: str) -> contextlib.AbstractContextManage
     return plugin.guard.running(attribute) if isinstance(plugin, Plugin) else contextlib.nullcontext()
 
 
+def plugin_error(plugin: object, problem: str) -> PluginError:
+    """Return an error that names the plugin, with its distribution and version."""
+    return (
+        plugin.guard.error(problem)
+        if isinstance(plugin, Plugin)
+        else PluginError(f"{type(plugin).__name__}: {problem}")
+    )
+
+
 class _WrongTypeError(Exception):
     """A value in the result of a hook that has another type than the hook specifies."""
 
@@ -148,6 +157,8 @@ def _checked_result(result: Any, specification: Callable[..., Any]) -> tuple[Any
     expected = _return_type(specification)
     if expected is type(None) and not isinstance(result, Coroutine):  # the result is not used
         expected = Iterable[object] if isinstance(result, Generator) else object  # a generator runs only if it is read
+    elif isinstance(result, type):
+        return None, f"returned the class {result.__name__}; return {result.__name__}()"
     try:
         return _exhausted(result, expected), ""
     except _WrongTypeError as error:

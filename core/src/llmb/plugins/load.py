@@ -31,6 +31,8 @@ def load(entry: PluginEntry) -> Plugin:
     else:
         with guard.running(f"import of {entry.value}"):
             plugin = _import(entry.value)
+    if inspect.ismodule(plugin) and not any(_marked_methods(plugin)):
+        raise guard.error(f"the entry point {entry.value} names a module; expected MODULE:CLASS")
     with guard.running("the check of its hooks"):
         problems = [*_hook_problems(plugin, entry.kind)]
         hooks = {} if problems else _implemented_hooks(plugin, entry.kind)

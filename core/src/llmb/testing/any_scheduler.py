@@ -9,6 +9,7 @@ import attrs
 from llmb.hookspecs import SchedulerHooks, hookimpl
 from llmb.plugins.entry_points import PluginEntry, find_plugins
 from llmb.plugins.registry import PluginRegistry
+from llmb.values.frozen import FrozenMap
 from llmb.values.host import Host
 from llmb.values.job import Job, Script
 from llmb.values.job_status import JobHandle, JobStatus
@@ -31,7 +32,8 @@ class AnyScheduler(SchedulerHooks[NoOptions]):
     @hookimpl
     def build_job(self, job: Job, target: Target[NoOptions]) -> Script:
         """Return a script that does nothing."""
-        return Script(id=job.id, directory=job.directory, text="true")
+        logs = FrozenMap({phase.name: (f"{job.directory}/{phase.name}.log",) for phase in job.phases})
+        return Script(id=job.id, directory=job.directory, text="true", logs=logs)
 
     @hookimpl
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
