@@ -134,3 +134,42 @@ def test_a_starter_workload_names_the_required_keys_of_its_scheduler(
     text = llmb.starter_workload("maxtext/llama2-70b", scheduler="abacus")
     assert '\nscheduler = "abacus" # or ' in text
     assert "\n# nodes = ... # required: a list, each a string\n" in text
+
+
+LOG_WITH_A_STEP = """
+class Log(LineParser):
+    needles = (b"step",)
+
+    def read_line(self, line):
+        yield Step(step=1, time_s=2.5)
+"""
+WRONG_PEAK = """
+@hookimpl
+def build_job(self, job): return script_of(job, f"echo step >{job.directory}/train.log; exit 3")
+
+@hookimpl
+def peak_flops(self): return os.environ.get("ODD_PEAK")
+"""
+
+
+def test_a_peak_of_a_wrong_type_is_reported_before_a_run_is_recorded_or_with_its_remedy(
+    plugins: Any, run_llmb: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = "Accelerator(name='npu9', gpus_per_node=1, dtypes=('bf16',))"
+    plugins.install("extension", "@hookimpl\ndef accelerators(self): return [" + gpu + "]", name="gpus")
+    plugins.install("framework", hook("parse_log(self)", "return Log()"), name="plain", before=LOG_WITH_A_STEP)
+    plugins.install("scheduler", WRONG_PEAK)
+    file = plugins.spec(framework="plain", scheduler="odd", workload={"gpu_type": "npu9"})
+    error = "scheduler plugin 'odd' (llmb-odd 1.2.3): peak_flops() returned str; expected float | None"
+    monkeypatch.setenv("ODD_PEAK", "1e15")
+    done = run_llmb("run", file)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"llmb: {error}")
+    assert run_llmb.json("runs")["runs"] == []
+    monkeypatch.delenv("ODD_PEAK")
+    [run] = run_llmb.json("run", file, "--detach")["runs"]
+    monkeypatch.setenv("ODD_PEAK", "1e15")
+    done = run_llmb("attach", run["run_id"])
+    assert done.returncode == 2
+    assert f"{error}; fix this, then resume with `llmb attach {run['run_id']}`" in done.stderr
+    monkeypatch.delenv("ODD_PEAK")
+    assert run_llmb.json("attach", run["run_id"], status=1)["runs"][0]["state"] == "failed"

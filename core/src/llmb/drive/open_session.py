@@ -1,8 +1,8 @@
 """The session of started or attached runs, and the runs as a session drives them."""
 
 import resource
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import attrs
@@ -19,6 +19,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import SweepRecorder
 from llmb.records.record import RunRecord
 from llmb.records.run_logs import RunLogs
+from llmb.values.errors import RecipeError, SpecError, TargetError
 from llmb.values.workload import RunSpec
 
 SPARE_FILES = 256
@@ -89,8 +90,15 @@ def _allow_open_files(count: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (highest, hard))
 
 
+def check_peaks(plans: Iterable[RunPlan], registry: PluginRegistry) -> None:
+    """Raise PluginError if a plugin fails to return the peak of a run: the metrics of its training would need it."""
+    for each in plans:
+        with suppress(SpecError, RecipeError, TargetError):  # the hook raises them by contract, perhaps only for now
+            peak_flops(each.run, each.target, registry)
+
+
 def _known_peak_flops(each: RunPlan, registry: PluginRegistry) -> float | None:
-    """Return the peak for the live view. An error is raised when the run is finalized, and not here."""
+    """Return the peak for the live view. The error of a recorded run is raised when it is finalized, not here."""
     try:
         return peak_flops(each.run, each.target, registry)
     except Exception:  # noqa: BLE001  # see above

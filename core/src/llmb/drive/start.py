@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import attrs
 
 from llmb.drive.notify import check_settings
-from llmb.drive.open_session import Groups, driven_run, open_session, opened, with_facts
+from llmb.drive.open_session import Groups, check_peaks, driven_run, open_session, opened, with_facts
 from llmb.drive.secrets import require_secrets
 from llmb.drive.session import Session
 from llmb.drive.start_messages import count_runs, describe_probe, ignore_activity
@@ -75,6 +75,7 @@ def start(
             for each, first_repeat, first_run in zip(plans, first_repeats, first_runs, strict=True)
         ]
         runs = [driven_run(*each, registry) for each in zip(plans, records, strict=True)]  # errors here record nothing
+        check_peaks(plans, registry)
         recorder = SweepRecorder({run.record: run.plan.script.text for run in runs})
         return open_session(runs, groups, hosts, registry, notes, recorder=recorder)
 

@@ -6,6 +6,7 @@ from llmb.drive.driven_run import DrivenRun, keep_error
 from llmb.drive.effects import EffectRunner
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.secrets import missing_secrets_error
+from llmb.drive.target_errors import with_recovery_hint
 from llmb.drive.unit_table import UnitTable
 from llmb.records.create_records import SweepRecorder
 from llmb.records.event_writer import EventWriter
@@ -15,7 +16,7 @@ from llmb.state_machine.events import Ended, Event, Skipped, Submitting
 from llmb.state_machine.observations import SecretsMissing, UnitObservation
 from llmb.state_machine.states import State, Unit, apply, apply_cancel_request
 from llmb.values.error_text import exception_text
-from llmb.values.errors import LlmbError
+from llmb.values.errors import LlmbError, PluginError
 
 
 class Transitions:
@@ -123,6 +124,8 @@ class Transitions:
         """Leave a run to another process or to a later session. The other runs continue."""
         if not isinstance(error, LlmbError):
             error.add_note(f"in run {run_id}")
+        if isinstance(error, PluginError):
+            error = with_recovery_hint(error, [self._runner.runs[run_id].record])
         self._units.skipped[run_id] = error
         self._runner.runs[run_id].record.unlock()
         reason = str(error) if isinstance(error, LlmbError) else exception_text(error)
