@@ -32,7 +32,7 @@ class Fault:
 class LlmbError(Exception):
     """Errors of a user, or of a machine, which print one line each and never a traceback.
 
-    Raise TypeError without a fault, and for a fault that is neither a `Fault` nor a text.
+    Raise TypeError without an argument, and for an argument that is neither a `Fault` nor a text.
     """
 
     exit_code = 2
@@ -40,9 +40,9 @@ class LlmbError(Exception):
     def __init__(self, *faults: Fault | str) -> None:
         name = type(self).__name__
         if not faults:
-            raise TypeError(f"{name} without a fault; raise it only if there are errors")
+            raise TypeError(f"{name} without an error in it; raise it only if there is one")
         if wrong := [type(fault).__name__ for fault in faults if not isinstance(fault, Fault | str)]:
-            raise TypeError(f"{name} takes faults one by one: {name}(*errors); a {wrong[0]} is no fault")
+            raise TypeError(f"{name} takes errors one by one: {name}(*errors), and no {wrong[0]}")
         self.faults = tuple(fault if isinstance(fault, Fault) else Fault(message=fault) for fault in faults)
         super().__init__("\n".join(map(str, self.faults)))
 
