@@ -82,6 +82,10 @@ def _with_recipe(combination: Combination, rewrite: Callable[[str], str]) -> Com
     return attrs.evolve(combination, tables={**combination.tables, "workload": workload})
 
 
+STRINGS = ("a string", "a non-empty string")
+"""The descriptions of values that need quotes if they look like a number."""
+
+
 def _locate(error: Fault, source_map: SourceMap) -> Fault:
     """Return the error with the file and the key as the author wrote them."""
     located = _with_quotes(source_map.locate(error))
@@ -94,7 +98,7 @@ def _locate(error: Fault, source_map: SourceMap) -> Fault:
 def _with_quotes(error: Fault) -> Fault:
     """Return the error of ``--set``, with the option as a shell needs it if TOML reads the value as a number."""
     wrong = re.fullmatch(r"invalid value ([\w.+-]+)", error.message)
-    if error.file != FROM_SET or not wrong or error.expected != "a string" or str(error.key).startswith("sweep."):
+    if error.file != FROM_SET or not wrong or error.expected not in STRINGS or str(error.key).startswith("sweep."):
         return error
     return attrs.evolve(error, expected=f"a string: `--set '{error.key}=\"{wrong[1]}\"'`")
 
