@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 import llmb
+from llmb.drive.session import Session
+from llmb.hosts.host_connections import HostConnections
 
 ONE: Any = 1
+SESSION: Any = Session([], [], HostConnections())
+WORKLOADS: Any = [llmb.Workload.__new__(llmb.Workload)]
 POINT = {"recipe": "maxtext/llama2-tiny", "gpu_type": "cpu", "dtype": "fp32"}
 WORKLOAD = 'expected Workload, such as llmb.load("spec.toml")'
 
@@ -17,7 +21,7 @@ WORKLOAD = 'expected Workload, such as llmb.load("spec.toml")'
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: llmb.run("a.toml"), f'start(): workload: "a.toml" is of type str; {WORKLOAD}'),
+        (lambda: llmb.run("a.toml"), f'run(): workload: "a.toml" is of type str; {WORKLOAD}'),
         (lambda: llmb.start({"workload": POINT}), f"start(): workload: {{...}} is of type dict; {WORKLOAD}"),
         (lambda: llmb.plan(None), f"plan(): workload: None; {WORKLOAD}"),
         (lambda: llmb.doctor(workload="a.toml"), WORKLOAD),
@@ -36,6 +40,17 @@ WORKLOAD = 'expected Workload, such as llmb.load("spec.toml")'
         (
             lambda: llmb.cancel("abc"),
             "cancel(): wanted: \"abc\" is of type str; expected a list of str, such as ['abc']",
+        ),
+        (
+            lambda: llmb.run(WORKLOADS[0], until="finished"),
+            "run(): until: invalid value \"finished\"; expected 'ended' or 'submitted'",
+        ),
+        (lambda: SESSION.wait(until="submited"), 'wait(): until: invalid value "submited"; expected'),
+        (lambda: SESSION.events(until="submited"), 'events(): until: invalid value "submited"; expected'),
+        (lambda: SESSION.async_events(until="x"), 'async_events(): until: invalid value "x"; expected'),
+        (
+            lambda: llmb.json_schema("x"),
+            "json_schema(): kind: invalid value \"x\"; expected 'spec' or 'recipe' or 'framework file'",
         ),
         (lambda: llmb.junit_xml("abc"), 'expected Report, such as llmb.report("RUN")'),
         (lambda: llmb.runs_csv("abc"), "expected a list of ReportedRun"),

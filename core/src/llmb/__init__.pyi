@@ -28,7 +28,6 @@ from .doctor_checks.doctor import doctor as doctor
 from .drive.attach import attach as attach
 from .drive.attach import cancel as cancel
 from .drive.session import Session as Session
-from .drive.session import Until as Until
 from .drive.start import start as start
 from .drive.task_jobs import find_existing_items as find_existing_items
 from .files import resource_text as resource_text
@@ -213,6 +212,7 @@ from .values.run import Sampling as Sampling
 from .values.run import Target as Target
 from .values.run_states import END_STATES as END_STATES
 from .values.run_states import RunState as RunState
+from .values.run_states import Until as Until
 from .values.run_states import Verdict as Verdict
 from .values.scalars import Duration as Duration
 from .values.scalars import HostAddress as HostAddress

@@ -26,12 +26,12 @@ from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, LlmbError, LogError, RecipeError, SpecError, collect_errors
 from llmb.values.recipe import Recipe, Window
 from llmb.values.run import Run
+from llmb.values.run_states import Until
 from llmb.values.toml_files import parse_toml, read_toml
 from llmb.values.workload import Workload
 
 if TYPE_CHECKING:
     from llmb.analysis.metrics import Metrics
-    from llmb.drive.session import Until
     from llmb.judging.compare import RunComparison
     from llmb.judging.grade import Grade
     from llmb.parsing.directories import ParsedPath
@@ -101,6 +101,7 @@ def _plugin_errors(workload: Workload, registry: PluginRegistry) -> list[Fault]:
     return errors
 
 
+@check_arguments
 def run(workload: Workload, *, until: Until = "ended") -> list[RunResult]:
     """Start a workload and wait until every run has ended, or until every job is submitted.
 

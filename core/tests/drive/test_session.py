@@ -13,7 +13,7 @@ from attrs import evolve
 from llmb.drive.poll_interval import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S, PollInterval
 from llmb.drive.session import Session
 from llmb.drive.target_loop import TargetLoop
-from llmb.state_machine.events import Event, Note, Progress
+from llmb.state_machine.events import Ended, Event, Note, Progress
 from llmb.values.causes import Cause
 from llmb.values.steps import Notice
 
@@ -125,6 +125,26 @@ def test_an_event_loop_gets_the_same_events_at_the_same_pace(disk: Disk, monkeyp
     assert any(isinstance(event, Progress) for event in found)
     assert awaited == pytest.approx(plain, abs=5.0)
     assert max(plain) > 1000.0
+
+
+def test_an_event_loop_may_submit_and_detach(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def submit(session: Session) -> list[Event]:
+        async def sleep(_pause_s: float) -> None:
+            world.wait()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "sleep", sleep)
+            return [event async for event in session.async_events(until="submitted")]
+
+    with World(TWO, disk) as world:
+        with disk.running(process := Process(), world.home):
+            events = asyncio.run(submit(world.session(process)))
+            assert process.locks == set()
+        assert not world.ended
+        assert not {event.run_id for event in events if isinstance(event, Ended)} >= {"a", "b"}
+        assert all(map(world.cluster.jobs_of, ("a", "b")))
+        world.finish()
+        assert world.problems() == []
 
 
 @pytest.mark.parametrize(

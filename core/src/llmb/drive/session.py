@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from typing import Literal
 
 import attrs
 
@@ -17,10 +16,10 @@ from llmb.records.create_records import SweepRecorder
 from llmb.records.record import RunRecord, stamp
 from llmb.records.result import RunResult, read_result
 from llmb.state_machine.events import Ended, Event, Note
+from llmb.values.arguments import check_arguments
 from llmb.values.error_text import exception_text
 from llmb.values.errors import LlmbError
-
-Until = Literal["ended", "submitted"]
+from llmb.values.run_states import Until
 
 RECORDING_PAUSE_S = 0.1
 """Pause between two ticks while records of a sweep are still being created."""
@@ -83,6 +82,7 @@ class Session:
             self._recorder.finish()
         return [read_result(record) for record in self._records]
 
+    @check_arguments
     def events(self, *, until: Until = "ended", sleep: Callable[[float], None] = time.sleep) -> Iterator[Event]:
         """Drive the runs and yield what happens, until every run has ended or is submitted.
 
@@ -101,17 +101,25 @@ class Session:
     def __iter__(self) -> Iterator[Event]:
         return self.events()
 
+    @check_arguments
     def wait(self, *, until: Until = "ended", sleep: Callable[[float], None] = time.sleep) -> list[RunResult]:
         """Drive the runs, ignore the events, and return the results. Raise as `events` does."""
         for _ in self.events(until=until, sleep=sleep):
             pass
         return self.results
 
-    async def __aiter__(self) -> AsyncIterator[Event]:
-        """Yield the same events to a program with an event loop of its own. The work is done in a thread."""
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self.async_events()
+
+    @check_arguments
+    async def async_events(self, *, until: Until = "ended") -> AsyncIterator[Event]:
+        """Yield the same events as `events` to a program with an event loop of its own. The work is done in a thread.
+
+        ``async for event in session`` is the same with ``until="ended"``.
+        """
         import asyncio  # most programs have no event loop
 
-        steps = self._steps("ended")
+        steps = self._steps(until)
         work: asyncio.Future[Event | float | None] | None = None
         try:
             while True:

@@ -14,6 +14,7 @@ from llmb.recipes.recipe_tables import RecipeTable
 from llmb.spec.json_schema import Schema, any_of, closed_table, table_schema
 from llmb.spec.keys import SWEPT_KEYS, TABLE_TEXTS, TABLES, TargetTable, WorkloadTable
 from llmb.spec.resolve_run import known_accelerators
+from llmb.values.arguments import check_arguments
 from llmb.values.errors import LlmbError
 
 SchemaKind = Literal["spec", "recipe", "framework file"]
@@ -27,6 +28,7 @@ _SWEEP: Schema = {"type": "object", "additionalProperties": any_of({"type": "arr
 """Lists under quoted keys with dots, or under keys of tables."""
 
 
+@check_arguments
 def json_schema(kind: SchemaKind = "spec") -> dict[str, Any]:
     """Return the JSON Schema 2020-12 of a workload spec for the installed plugins, or of another file."""
     file = _spec(PluginRegistry()) if kind == "spec" else _recipe() if kind == "recipe" else table_schema(DeclaredFile)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from llmb.values.error_text import format_value
+from llmb.values.error_text import format_value, invalid_value
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,7 +22,10 @@ HOW_TO_GET = {"Workload": ', such as llmb.load("spec.toml")', "Report": ', such 
 
 
 def check_arguments(function: Callable[P, T]) -> Callable[P, T]:
-    """Return the function with a check that raises TypeError for an argument of another type than annotated."""
+    """Return the function with a check that raises TypeError for an argument of another type than annotated.
+
+    ``self`` of a method, which has no annotation, is not checked.
+    """
     signature = inspect.signature(function)
     hints: dict[str, Any] = {}
 
@@ -36,8 +39,10 @@ def check_arguments(function: Callable[P, T]) -> Callable[P, T]:
         except TypeError:
             given = {}  # the call raises Python's own error, which names the function
         for name, value in given.items():
-            if not _accepts(hints[name], value):
+            if name in hints and not _accepts(hints[name], value):
                 found = "None" if value is None else f"{format_value(value)} is of type {type(value).__name__}"
+                if get_origin(hints[name]) is Literal:
+                    found = invalid_value(value)
                 expected = _describe(hints[name])
                 if isinstance(value, str) and expected.startswith("a list of str"):
                     expected += f", such as [{value!r}]"

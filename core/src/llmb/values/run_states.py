@@ -8,3 +8,6 @@ RunState = Literal[
 END_STATES: frozenset[str] = frozenset({"completed", "failed", "cancelled", "timeout", "lost"})
 
 Verdict = Literal["pass", "fail", "undecided"]
+
+Until = Literal["ended", "submitted"]
+"""The states of all runs at which a session stops."""
