@@ -114,15 +114,6 @@ def test_a_project_does_not_take_the_name_of_a_package_of_llmb(tmp_path: Path, n
     assert llmb.new_plugin(name, "declared", tmp_path)
 
 
-def test_a_project_does_not_take_the_name_of_an_installed_distribution(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_project_metadata(llmb.new_plugin("my_trainer", "pack", tmp_path)[0].parent, tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(llmb.LlmbError, match="llmb-my-trainer is already installed; expected another name"):
-        llmb.new_plugin("my_trainer", "framework", tmp_path / "elsewhere")
-
-
 def test_a_log_without_steps_is_rejected_and_nothing_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

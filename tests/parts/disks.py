@@ -53,15 +53,16 @@ def _mounted(*arguments: str, skip: str = "a disk may not be mounted here") -> I
 
 
 def fill(folder: Path) -> Path:
-    """Write a file until nothing more can be written, and return it. A sync of btrfs may free space."""
-    filler, size = folder / "filler", -1
+    """Write a file until nothing more can be written, and return it. Syncs of btrfs may free space several times."""
+    filler, full = folder / "filler", 0
     with filler.open("wb", buffering=0) as file:
-        while size != file.tell():
+        while full < 3:
             size = file.tell()
             with suppress(OSError):
                 while True:
                     file.write(b"x" * 4096)
             subprocess.run(["sync", "--file-system", filler], check=True)
+            full = full + 1 if file.tell() == size else 0
     return filler
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from llmb.plugins.declared.propose_line import propose_lines
-from llmb.plugins.installed_names import plugin_packages, plugin_versions
+from llmb.plugins.installed_names import plugin_packages
 from llmb.scripts.job_functions import job_functions
 from llmb.values.errors import LlmbError
 
@@ -54,15 +54,13 @@ def new_plugin(name: str, kind: PluginKind, into: Path, *, log: Path | None = No
 
 
 def _check_name(name: str, distribution: str | None) -> None:
-    """Raise LlmbError if a name is no identifier, or if its distribution is an installed one or one of this project."""
+    """Raise LlmbError if a name is no identifier, or if its distribution is one of llmb's own."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise LlmbError(f"invalid name {name!r}; expected small letters, digits and _, such as my_trainer")
     if iskeyword(name):
         raise LlmbError(f"invalid name {name!r}, a keyword of Python; expected another name, such as my_{name}")
     if distribution in plugin_packages().values():
         raise LlmbError(f"invalid name {name!r}: {distribution} is a package of llmb; expected another name")
-    if distribution in {re.sub(r"[-_.]+", "-", each).lower() for each in plugin_versions()}:
-        raise LlmbError(f"invalid name {name!r}: {distribution} is already installed; expected another name")
 
 
 def _lines_of(log: Path) -> list[str]:
