@@ -33,7 +33,7 @@ def start_at_gate(toy: Any, **tables: dict[str, Any]) -> tuple[Any, str]:
 
 def test_a_run_in_an_image_has_the_same_record_as_one_without(toy_docker: Any) -> None:
     run = toy_docker.run(workload={"gpus": 2}, framework={"warm_up": True, "output": True})
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert run["metrics"]["step_time_s"] == 0.5
     record = Path(run["directory"])
     assert toy_docker.steps_of(record) == [1, 2, 3, 4, 5]
@@ -192,7 +192,7 @@ def test_the_run_continues_if_the_daemon_dies(toy_docker: Any, docker: Any) -> N
     docker.start()
     toy_docker.gate.touch()
     run = await_run(running)
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert toy_docker.steps_of(Path(run["directory"])) == [1, 2, 3, 4, 5]
     assert len(toy_docker.journal("begin")) == 2
 

@@ -82,7 +82,7 @@ def test_a_pinned_image_is_that_of_its_digest_even_if_its_tag_has_moved(
     docker("push", name)
     docker("image", "rm", name)
     run = toy_docker.run(workload={"image": digest})
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert provenance(Path(run["directory"]))["image_digest"] == digest
     docker("image", "rm", digest)
 

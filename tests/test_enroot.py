@@ -52,7 +52,7 @@ def start_at_gate(toy: Any, **more: dict[str, Any]) -> tuple[Any, str]:
 def test_an_image_is_imported_once_and_a_run_leaves_nothing_but_its_record(runs: Any, enroot: Enroot) -> None:
     for _ in range(2):
         run = runs.run(**tables(workload={"gpus": 2}, framework={"warm_up": True, "output": True}))
-        assert run["state"] == "completed", run
+        assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
         assert runs.steps_of(Path(run["directory"])) == [1, 2, 3, 4, 5]
     assert enroot.imports == ["docker://nvcr.io#nvidia/nemo:24.09"]  # the registry is followed by #
     provenance = tomllib.loads((Path(run["directory"]) / "run.toml").read_text())["provenance"]
@@ -67,7 +67,7 @@ def test_an_image_is_imported_by_its_digest(runs: Any, enroot: Enroot, tag: str)
     )
     enroot.publish(by_digest)
     run = runs.run(**tables(workload={"image": f"nvcr.io/nvidia/nemo{tag}@sha256:{64 * '0'}"}))
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert enroot.imports == [by_digest]
 
 
@@ -197,7 +197,7 @@ def test_containers_get_cuda_unless_another_setting_says_what_they_get(
     enroot.add_gpu()
     enroot.set_in_image(of_image)
     run = runs.run(**tables(framework={"needs_gpus": True}, **more))
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert enroot.capabilities == [capabilities]
 
 

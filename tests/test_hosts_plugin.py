@@ -120,7 +120,7 @@ def test_a_job_runs_on_all_its_hosts_phase_by_phase(hosts: Hosts) -> None:
     hosts.env["TOY_TOKEN"] = TOKEN
     options = {"warm_up": True, "output": True, "task": "data", "task_on": "scheduler"}
     [run] = hosts.runs("run", hosts.spec(framework={**options, "secrets": ["TOY_TOKEN"]}))
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert run["metrics"]["step_time_s"] == 0.5
     assert hosts.server.logins == 2
     work = hosts.workdir / "runs" / run["run_id"]

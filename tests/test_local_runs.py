@@ -392,7 +392,7 @@ def test_every_path_reaches_the_job_as_it_was_written(toy: Any) -> None:
     odd = toy.folder / "a b'c\"d $(touch pwned) `touch pwned`;&"
     target = {"workdir": str(odd), "lock": str(odd / "the lock")}
     run = toy.run(target=target, framework={"task": "data", "journal": str(toy.journal_file), "dump": True})
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert (odd / "runs" / run["run_id"] / "env.0").exists()
     assert (odd / "the lock").exists()
     assert not list(toy.folder.rglob("pwned"))

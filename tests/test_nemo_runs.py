@@ -61,7 +61,7 @@ def cluster_runs(tmp_path: Path, hub: str, slurm: Any) -> NeMoRuns:
 def test_a_complete_run_has_metrics_and_a_verdict(runs: NeMoRuns) -> None:
     runs.claim(step_s=12.91)
     run = runs.run()
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     metrics = run["metrics"]
 
     assert {path.name for path in runs.data.iterdir()} == {
@@ -79,7 +79,7 @@ def test_a_complete_run_has_metrics_and_a_verdict(runs: NeMoRuns) -> None:
 def test_a_complete_run_on_a_cluster(cluster_runs: NeMoRuns) -> None:
     cluster_runs.claim(step_s=13.0)
     run = cluster_runs.run(gpus=16)
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
 
     assert len(list(cluster_runs.data.iterdir())) == 4
     [image] = cluster_runs.workdir.glob("cache/images/*.sqsh")
@@ -147,7 +147,7 @@ def test_step_times_that_are_means_of_five_are_recorded_as_such(cluster_runs: Ne
     run = cluster_runs.run("grok1-314b", "bf16")
     steps = cluster_runs.steps(run)
 
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert [int(row["mean_of"]) for row in steps][:7] == [1, 2, 3, 4, 5, 5, 5]
     assert [float(row["time_s"]) for row in steps[:6]] == [12.5, 7.5, 5.83, 5.0, 4.5, 2.5]
     assert not cluster_runs.data.exists()

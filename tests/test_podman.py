@@ -52,7 +52,7 @@ def tables(toy: Any, **framework: Any) -> dict[str, dict[str, Any]]:
 @pytest.mark.smoke
 def test_a_run_in_podman_has_the_same_record(toy: Any, podman: Podman) -> None:
     run = toy.run(**tables(toy, warm_up=True, output=True))
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert toy.steps_of(Path(run["directory"])) == [1, 2, 3, 4, 5]
 
 

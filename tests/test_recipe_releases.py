@@ -72,7 +72,7 @@ def test_a_proxy_is_named_as_such_in_every_view(toy: Any) -> None:
     [listed] = toy.runs("runs")
     shown = toy.llmb("show", run["run_id"]).stdout
 
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert "-proxy-" in run["run_id"]
     assert listed["run_id"] == run["run_id"]
     assert run["notes"][0].startswith("proxy: the model is not the recipe's (1 of ")

@@ -163,7 +163,7 @@ def test_maxtext_trains_on_two_nodes_over_ssh(toy_slurm: Any, cluster_over_ssh: 
     out, err = process.communicate(timeout=DEADLINE_S)
     assert out, err
     [run] = json.loads(out)["runs"]
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert run["metrics"]["step_time_s"] > 0
     [record] = toy_slurm.records
     assert toy_slurm.steps_of(record) == list(range(20))

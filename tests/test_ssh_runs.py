@@ -54,7 +54,7 @@ def remote(toy: Any, server: Sshd, tmp_path: Path) -> Remote:
 
 
 def check_completed(run: dict[str, Any], remote: Remote) -> None:
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert run["metrics"]["step_time_s"] == 0.5
     log = f"{remote.workdir}/runs/{run['run_id']}/logs/train.0.0.log"
     assert (Path(run["directory"]) / "logs/train.0.0.log").read_bytes() == Path(log).read_bytes()

@@ -64,7 +64,7 @@ def train(tmp_path_factory: pytest.TempPathFactory) -> Trainings:
 
 def test_one_process_trains_and_its_steps_are_measured(train: Trainings) -> None:
     run, steps = train()
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert [int(step["step"]) for step in steps] == list(range(1, 51))
     assert float(steps[-1]["loss"]) < float(steps[0]["loss"])
     mean = sum(float(step["time_s"]) for step in steps[34:44]) / 10
@@ -75,7 +75,7 @@ def test_one_process_trains_and_its_steps_are_measured(train: Trainings) -> None
 @pytest.mark.parametrize(("tp", "batch"), [(1, 16.0), (2, 16.0)])
 def test_two_processes_train_one_model_and_each_logs_a_part(train: Trainings, tp: int, batch: float) -> None:
     run, steps = train("workload.gpus=2", f"parallelism.tp={tp}", "workload.steps=6", "measure.window=[3, 6]")
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert [float(step["global batch size"]) for step in steps] == [batch] * 6
     assert [float(step["tflops_per_gpu"]) for step in steps] == [
         0.0
@@ -88,7 +88,7 @@ def test_two_processes_train_one_model_and_each_logs_a_part(train: Trainings, tp
 def test_two_processes_train_half_of_the_experts_each(train: Trainings) -> None:
     short = ("workload.steps=6", "measure.window=[3, 6]")
     run, steps = train("workload.recipe='megatron_bridge/moe-tiny'", "workload.gpus=2", *short)
-    assert run["state"] == "completed", run
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
     assert [int(step["step"]) for step in steps] == [1, 2, 3, 4, 5, 6]
     assert float(steps[-1]["loss"]) < float(steps[0]["loss"])
     projections, scores, experts, vocabulary = (
