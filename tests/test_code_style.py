@@ -50,7 +50,7 @@ ALLOWED = {
     "plugins/declared/command.py": {"torchrun", "pytorch"},
     "plugins/declared/read_file.py": {"torchrun"},
     "logs/signatures/processes.toml": {"torchrun", "deepspeed"},
-    "logs/signatures/hangs.toml": {"hydra", "pytorch"},  # also the name of MPICH's launcher
+    "logs/signatures/communication.toml": {"hydra", "pytorch"},  # also the name of MPICH's launcher
 }
 
 

@@ -63,8 +63,8 @@ from .logs.steps_csv import steps_csv as steps_csv
 from .parsing.directories import ParsedPath as ParsedPath
 from .parsing.directories import PassedOver as PassedOver
 from .parsing.log_ending import LogStatus as LogStatus
-from .parsing.other_frameworks import recognise_framework as recognise_framework
 from .parsing.parse_log import ParsedLog as ParsedLog
+from .parsing.recognise_framework import recognise_framework as recognise_framework
 from .paths import home_folder as home_folder
 from .planning import RunPlan as RunPlan
 from .planning import plan as plan
@@ -72,7 +72,7 @@ from .plugin_templates.write_plugin import PLUGIN_KINDS as PLUGIN_KINDS
 from .plugin_templates.write_plugin import PluginKind as PluginKind
 from .plugin_templates.write_plugin import new_plugin as new_plugin
 from .plugins.addresses import framework_of as framework_of
-from .plugins.entry_points import PluginEntry as PluginEntry
+from .plugins.find_plugins import PluginEntry as PluginEntry
 from .plugins.installed_names import framework_names as framework_names
 from .plugins.installed_names import plugin_packages as plugin_packages
 from .plugins.installed_names import plugin_versions as plugin_versions

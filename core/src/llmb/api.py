@@ -161,8 +161,8 @@ def parse_paths(
     instead of raising LogError. Raise PluginError for an unknown framework.
     """
     from llmb.parsing.directories import read_path
-    from llmb.parsing.other_frameworks import with_writer
     from llmb.parsing.parse_log import LogReader
+    from llmb.parsing.recognise_framework import with_writer
 
     registry = registry or PluginRegistry()
     name, known_run = _framework_and_run(framework, recipe, gpus, registry)

@@ -16,7 +16,7 @@ import pytest
 from llmb import LineParser, LogParser, Notice, PluginError, Step
 from llmb.plugins import running_code
 from llmb.plugins.checked_parser import CheckedParser
-from llmb.plugins.entry_points import PluginEntry
+from llmb.plugins.find_plugins import PluginEntry
 from llmb.plugins.guard import Guard
 
 GUARD = Guard(PluginEntry(name="odd", kind="framework", value="odd:Plugin", distribution="llmb-odd", version="1.0"))

@@ -15,7 +15,7 @@ from parts.deadline import DEADLINE_S
 
 import llmb
 from llmb.plugins import guard, load, running_code
-from llmb.plugins.entry_points import PluginEntry
+from llmb.plugins.find_plugins import PluginEntry
 
 
 @attrs.frozen

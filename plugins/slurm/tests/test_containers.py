@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from llmb import Image, Target
-from llmb_slurm.containers import enroot_address, image_file, import_task
+from llmb_slurm.container_images import enroot_address, image_file, import_task
 from llmb_slurm.options import SlurmOptions
 
 DIGEST = "sha256:" + 64 * "0"

@@ -1,4 +1,7 @@
-"""The pauses between two polls of a target, and between two reads of the logs there."""
+"""The pauses between two polls of a target, and between two reads of the logs there.
+
+A target that does not respond is tried again after the same pauses. `SchedulerHooks.poll_interval_s` has the default.
+"""
 
 import attrs
 

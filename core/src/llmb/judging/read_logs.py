@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from llmb.parsing.directories import read_path
-from llmb.parsing.other_frameworks import read_with_others
 from llmb.parsing.parse_log import LogReader, ParsedLog
+from llmb.parsing.recognise_framework import read_with_others
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.errors import Fault, LogError
 from llmb.values.recipe import Window

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 import attrs
 
 from llmb.hookspecs import KINDS, REQUIRED
-from llmb.plugins.entry_points import PluginEntry
+from llmb.plugins.find_plugins import PluginEntry
 from llmb.plugins.guard import PROJECT, Guard, Plugin
 from llmb.values.log_files import LogFiles
 from llmb.values.model import Model

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from llmb.plugins.addresses import is_file_address, split_address
-from llmb.plugins.entry_points import PACK, PluginEntry, choose_entry, find_plugins
+from llmb.plugins.find_plugins import PACK, PluginEntry, choose_entry, find_plugins
 from llmb.recipes.listing import release_numbers
 from llmb.recipes.read_recipe import parse_recipe, read_recipe, read_shared, releases_of, with_shared
 from llmb.values.error_text import unknown_name

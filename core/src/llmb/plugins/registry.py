@@ -10,10 +10,10 @@ import attrs
 
 from llmb.hookspecs import FrameworkHooks, ReportRenderer, SchedulerHooks
 from llmb.plugins.addresses import is_file_address
-from llmb.plugins.entry_points import PACK, PluginEntry, choose_entry, find_plugins
+from llmb.plugins.find_plugins import PACK, PluginEntry, choose_entry, find_plugins
 from llmb.plugins.guard import Plugin, decoding
 from llmb.plugins.load import load
-from llmb.plugins.packs import check_pack, read_accelerators, read_pack_signatures
+from llmb.plugins.read_pack import check_pack, read_accelerators, read_pack_signatures
 from llmb.plugins.recipe_files import RecipeFiles, addresses_of, find_recipe
 from llmb.values.errors import Fault, LlmbError, PluginError, PluginWarning, RecipeError, collect_errors, located
 from llmb.values.failure import Signature

@@ -9,7 +9,7 @@ import attrs
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.paths import config_folder
 from llmb.plugins.addresses import is_file_address, split_address
-from llmb.plugins.packs import example_table
+from llmb.plugins.read_pack import example_table
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
 from llmb.spec.assemble_run import assemble_run, assemble_target

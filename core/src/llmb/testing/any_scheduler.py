@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from llmb.hookspecs import SchedulerHooks, hookimpl
-from llmb.plugins.entry_points import PluginEntry, find_plugins
+from llmb.plugins.find_plugins import PluginEntry, find_plugins
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.frozen import FrozenMap
 from llmb.values.host import Host

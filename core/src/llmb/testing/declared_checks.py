@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.plugins.entry_points import PluginEntry
+from llmb.plugins.find_plugins import PluginEntry
 from llmb.plugins.load import load
 from llmb.testing.framework import FrameworkContract
 from llmb.testing.log_checks import LogContract

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from llmb.plugins.entry_points import PluginEntry, declared_frameworks
-from llmb.plugins.packs import check_pack, read_accelerators
+from llmb.plugins.find_plugins import PluginEntry, declared_frameworks
+from llmb.plugins.read_pack import check_pack, read_accelerators
 from llmb.plugins.recipe_files import RecipeFiles, addresses_of, exact_addresses, find_recipe
 from llmb.testing.baseline_checks import baselines_of, describe_point, inconsistent_baselines, names_document
 from llmb.testing.declared_checks import can_be_read, framework_failures, logs_of

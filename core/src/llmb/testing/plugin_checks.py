@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn
 
 import pytest
 
-from llmb.plugins.entry_points import PluginEntry, choose_entry
+from llmb.plugins.find_plugins import PluginEntry, choose_entry
 from llmb.testing.any_scheduler import ContractRegistry
 from llmb.values.errors import LlmbError
 

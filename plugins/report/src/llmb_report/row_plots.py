@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from llmb import ReportedSet
 from llmb_report import text
 from llmb_report.plot import Key, Plot, Table
 from llmb_report.svg import BOTTOM, INK, LIMIT, MEASURED, PUBLISHED, RULE, as_svg, new_axes
-from llmb_report.tick_labels import scale_axis
 
 MOST_ROWS = 24
 """Configurations that one plot shows. The table has all."""
@@ -121,7 +121,7 @@ def speed_plot(speed: Speed, sets: Sequence[ReportedSet], names: Sequence[str]) 
             axes.plot([published, published], [row - 0.2, row + 0.2], color=PUBLISHED, linewidth=2.5)
         axes.plot(values, [row] * len(values), color=MEASURED, marker="o", markersize=6, linestyle="none", alpha=0.75)
         every += [*values, *([published] if published is not None else [])]
-    scale_axis(axes, every)
+    _scale_axis(axes, every)
     axes.set_xlabel(speed.axis)
     has_published = any(speed.published(each) is not None for _, each in shown)
     description = (
@@ -184,3 +184,27 @@ def _rows(names: Sequence[str]) -> tuple[Figure, Axes]:
         )
         axes.axhline(row, color=RULE, linewidth=0.75)
     return figure, axes
+
+
+def _scale_axis(axes: Axes, values: Sequence[float]) -> None:
+    """Choose a logarithmic axis if the values differ by more than ten times, and few tick labels."""
+    axes.margins(x=0.06)
+    shorten: Callable[[float, object], str] = lambda value, _place: _short(value)  # noqa: E731  # matplotlib calls it
+    if min(values) > 0 and max(values) / min(values) > 10:
+        axes.set_xscale("log")
+        decades = math.floor(math.log10(max(values))) - math.ceil(math.log10(min(values))) + 1
+        axes.xaxis.set_major_locator(LogLocator(10, subs=(1.0,) if decades > 1 else (1.0, 2.0, 5.0)))
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        if max(values) - min(values) < 1e-9 * max(map(abs, values)):
+            axes.set_xlim(0.95 * min(values), 1.05 * max(values))
+    axes.xaxis.set_major_formatter(FuncFormatter(shorten))
+
+
+def _short(value: float) -> str:
+    """Return the label of a tick: thousands as k, millions as M."""
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if abs(value) >= size * 10 or (abs(value) >= size and math.isclose(value % (size / 10), 0, abs_tol=1e-6)):
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"

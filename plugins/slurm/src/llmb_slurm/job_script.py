@@ -22,10 +22,10 @@ from llmb import (
     venv_folder,
 )
 from llmb_slurm.choose_runtime import choose_runtime
-from llmb_slurm.containers import container_options, image_file
+from llmb_slurm.container_images import image_file
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.sbatch_directives import LOG, directives
-from llmb_slurm.srun_options import srun_options
+from llmb_slurm.srun_options import container_options, srun_options
 
 if TYPE_CHECKING:
     import jinja2

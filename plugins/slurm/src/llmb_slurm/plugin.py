@@ -34,7 +34,7 @@ from llmb import (
 from llmb_slurm.bash_files import queries
 from llmb_slurm.cancel import cancel_jobs
 from llmb_slurm.choose_runtime import choose_runtime
-from llmb_slurm.containers import import_task
+from llmb_slurm.container_images import import_task
 from llmb_slurm.doctor_checks.cluster import checks
 from llmb_slurm.doctor_checks.job import check_job
 from llmb_slurm.history import query_history

@@ -8,9 +8,9 @@ from typing import Final
 
 import attrs
 
-from llmb.plugins.declared.log_fields import LogFields
+from llmb.plugins.declared.field_patterns import LogFields
+from llmb.plugins.declared.line_patterns import NUMBER_ENDS, LogLine, Piece
 from llmb.plugins.declared.log_format import LogFormat
-from llmb.plugins.declared.log_lines import NUMBER_ENDS, LogLine, Piece
 
 WIDTH: Final = 100
 """Characters of a log line that are shown."""

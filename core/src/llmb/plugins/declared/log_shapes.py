@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from llmb.plugins.declared.log_lines import CLOCK, NUMBER
+from llmb.plugins.declared.line_patterns import CLOCK, NUMBER
 from llmb.plugins.declared.number_names import OTHER_UNITS, UNITS
 from llmb.plugins.declared.step_values import as_number
 

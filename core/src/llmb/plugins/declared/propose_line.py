@@ -9,7 +9,7 @@ from typing import Final
 from llmb.logs.ansi_escapes import without_escapes
 from llmb.logs.rank_labels import LABEL
 from llmb.plugins.declared.guess_names import name_numbers
-from llmb.plugins.declared.log_lines import LogLine, compile_line
+from llmb.plugins.declared.line_patterns import LogLine, compile_line
 from llmb.plugins.declared.log_shapes import BAR, Shape, find_shapes
 from llmb.plugins.declared.number_names import KNOWN
 from llmb.values.errors import SpecError

@@ -9,7 +9,7 @@ import attrs
 
 from llmb.plugins.declared.framework import as_image
 from llmb.plugins.declared.read_file import ReadFile, read_file
-from llmb.plugins.entry_points import PluginEntry
+from llmb.plugins.find_plugins import PluginEntry
 from llmb.recipes.read_recipe import build_recipe
 from llmb.values.error_text import unknown_name
 from llmb.values.errors import Fault, LlmbError, RecipeError, located

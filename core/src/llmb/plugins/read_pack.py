@@ -12,7 +12,7 @@ import attrs
 
 from llmb.files import file_exists
 from llmb.logs.signature_files import decode_signatures
-from llmb.plugins.entry_points import PACK_CONTENT, PluginEntry
+from llmb.plugins.find_plugins import PACK_CONTENT, PluginEntry
 from llmb.values.error_text import format_value
 from llmb.values.errors import Fault, PluginError, located
 from llmb.values.failure import Signature

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from llmb.plugins.declared.log_lines import CLOCK, NUMBER, SHORTEST_NEEDLE
+from llmb.plugins.declared.line_patterns import CLOCK, NUMBER, SHORTEST_NEEDLE
 from llmb.values.errors import Fault, SpecError
 
 WHERE = "where"
