@@ -249,6 +249,13 @@ def _(toy: ToyRuns) -> list[int]:
     return codes(toy, ("parse", without_steps(toy)))
 
 
+@case("`parse`", "no installed framework finds a step, and the log contains the cause of a failure")
+def _(toy: ToyRuns) -> list[int]:
+    log = toy.folder / "failed.log"
+    log.write_text("ModuleNotFoundError: No module named 'torch'\n")
+    return codes(toy, ("parse", str(log)))
+
+
 @case("`parse`, `grade`", "a log is missing or unreadable")
 def _(toy: ToyRuns) -> list[int]:
     absent = str(toy.folder / "absent.log")
@@ -276,6 +283,27 @@ def _(toy: ToyRuns) -> list[int]:
 def _(toy: ToyRuns) -> list[int]:
     fast, slow = saved_runs(toy)
     return codes(toy, ("compare", fast, slow, "--check"))
+
+
+@case("`bundle`", "a run has not ended, or its record is incomplete")
+def _(toy: ToyRuns) -> list[int]:
+    bundle = str(toy.folder / "bundle.tar.gz")
+    toy.llmb("run", toy.spec("waiting", framework=gated(toy)), "--detach")
+    [record] = toy.records
+    running = codes(toy, ("bundle", record.name, "-o", bundle))
+    toy.gate.touch()
+    toy.llmb("attach", record.name)
+    (record / "steps.csv").unlink()
+    return [*running, *codes(toy, ("bundle", record.name, "-o", bundle))]
+
+
+@case("`bundle --redact`", "a name cannot be replaced safely")
+def _(toy: ToyRuns) -> list[int]:
+    toy.llmb("run", judged(toy, "bf16"))
+    [record] = toy.records
+    [log] = (record / "logs").iterdir()
+    log.write_text("/home/toy/train.py\n" + log.read_text().replace("toy step", "user: toy step"))
+    return codes(toy, ("bundle", record.name, "-o", str(toy.folder / "bundle.tar.gz"), "--redact"))
 
 
 @case("`bundle --verify`", "a file or a value differs from the manifest")
