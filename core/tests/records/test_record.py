@@ -150,6 +150,17 @@ def test_a_run_is_found_by_its_id_or_a_unique_prefix() -> None:
         find_record("")
 
 
+@pytest.mark.parametrize("shown", ["abcde-ll…bf16-8", "abcde…", "abcde-llama-bf…16-8"])
+def test_a_run_is_found_by_an_id_that_a_table_shortened(shown: str) -> None:
+    for run_id in ("abcde-llama-bf16-8", "abxyz-llama-bf16-8"):
+        made(run_id)
+    assert find_record(shown).run_id == "abcde-llama-bf16-8"
+    with pytest.raises(RecordError, match=r"there is no run '…bf16-8'"):
+        find_record("…bf16-8")
+    with pytest.raises(RecordError, match=r"there is no run 'abcde-ll…fp8-8'"):
+        find_record("abcde-ll…fp8-8")
+
+
 def test_an_ambiguous_beginning_names_the_first_runs_only() -> None:
     for number in range(7):
         made(f"abcde-{number}")

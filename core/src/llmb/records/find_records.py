@@ -72,10 +72,11 @@ def _checked(record: RunRecord) -> RunRecord:
 
 def _find(wanted: str) -> RunRecord:
     records = {record.run_id: record for record in all_records()}
-    wanted = wanted.removesuffix("…")  # of an id in a narrow table
     if wanted in records:
         return records[wanted]
-    matching = sorted(run_id for run_id in records if run_id.startswith(wanted)) if wanted else []
+    begin, _, end = wanted.partition("…")  # which tables show in place of a part of an id
+    matching = sorted(run_id for run_id in records if run_id.startswith(begin) and run_id.endswith(end))
+    matching = matching if begin else []
     if len(matching) == 1:
         return records[matching[0]]
     if matching:

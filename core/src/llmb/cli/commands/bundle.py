@@ -18,7 +18,7 @@ def bundle(
     file: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE.tar.gz", help="Write the bundle to this file.")
     ] = None,
-    redact: Annotated[bool, typer.Option("--redact", help="Replace host names and user names.")] = False,
+    redact: Annotated[bool, typer.Option("--redact", help="Replace names of hosts and users, and addresses.")] = False,
     sign: Annotated[
         Path | None, typer.Option("--sign", metavar="KEY", help="Sign the bundle with this SSH key.")
     ] = None,
