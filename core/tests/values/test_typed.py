@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 import llmb
-from llmb.values.typed import decode, encode
+from llmb.values.typed import decode, encode, value_type
 
 PHASE: dict[str, Any] = {"name": "train", "command": ("true",)}
 JOB: dict[str, Any] = {"id": "j", "directory": "/j", "phases": (llmb.Phase(**PHASE),), "time_limit_s": 60}
@@ -197,3 +197,7 @@ def test_a_table_is_decoded_by_the_types_of_a_class() -> None:
 def test_all_errors_of_a_table_are_returned_with_their_keys(table: Any, lines: list[str]) -> None:
     options, errors = decode(table, Options, "framework")
     assert (options, [*map(str, errors)]) == (None, lines)
+
+
+def test_an_integer_of_a_union_stays_an_integer() -> None:
+    assert isinstance(value_type(float | int).convert(3), int)

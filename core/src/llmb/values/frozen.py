@@ -19,22 +19,12 @@ class FrozenMap(Mapping[K, V_co]):
     plain tables and lists.
     """
 
-    __slots__ = ("_items", "checked_by", "deep")
+    __slots__ = ("_items", "deep")
 
-    def __init__(
-        self,
-        items: Mapping[K, V_co] | Iterable[tuple[K, V_co]] = (),
-        *,
-        deep: bool = False,
-        checked_by: object = None,
-    ) -> None:
-        """Copy the items. ``deep`` states that everything in them is frozen too.
-
-        ``checked_by`` is the check that the items have passed: values that are made from others need it only once.
-        """
+    def __init__(self, items: Mapping[K, V_co] | Iterable[tuple[K, V_co]] = (), *, deep: bool = False) -> None:
+        """Copy the items. ``deep`` states that everything in them is frozen too."""
         self._items: dict[K, V_co] = dict(items)
         self.deep = deep
-        self.checked_by = checked_by
 
     def __getitem__(self, key: K) -> V_co:
         return self._items[key]

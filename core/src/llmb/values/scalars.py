@@ -1,6 +1,5 @@
 """Types of single values, such as PositiveInt and Duration: what each of them accepts."""
 
-import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -50,14 +49,12 @@ def with_prefix(prefix: str, errors: Iterable[Fault]) -> tuple[Fault, ...]:
 class ValueType:
     """A type with its description for messages. ``convert`` returns a value of it, or raises InvalidValueError.
 
-    All values of the class ``exact`` are values of the type, which saves the call of ``convert``. ``schema`` is its
-    JSON Schema, which accepts every valid value and rejects those of another structure. In an annotation,
-    ``Annotated[int, ValueType(...)]`` is an int for type checkers and this type for llmb.
+    ``schema`` is its JSON Schema, which accepts every valid value and rejects those of another structure. In an
+    annotation, ``Annotated[int, ValueType(...)]`` is an int for type checkers and this type for llmb.
     """
 
     expected: str
     convert: Callable[[Any], Any]
-    exact: type | None = None
     schema: Mapping[str, Any] = attrs.field(factory=dict, eq=False)
 
 
@@ -66,7 +63,6 @@ def accepting(
     accepts: Callable[[Any], bool],
     convert: Callable[[Any], Any] | None = None,
     *,
-    exact: type | None = None,
     schema: Mapping[str, Any],
 ) -> ValueType:
     """Return the type of all values for which ``accepts`` is true. ``schema`` is its JSON Schema."""
@@ -76,16 +72,15 @@ def accepting(
             raise InvalidValueError.of(value, expected)
         return convert(value) if convert else value
 
-    return ValueType(expected, checked, exact, schema)
+    return ValueType(expected, checked, schema)
 
 
 def matching(expected: str, pattern: str) -> ValueType:
     """Return the type of all strings that match a regular expression completely."""
     schema = {"type": "string", "pattern": f"^(?:{pattern})$"}
-    match = functools.lru_cache(maxsize=1024)(functools.partial(re.fullmatch, pattern))  # runs share most names
 
     def convert(value: Any) -> Any:
-        if not isinstance(value, str) or match(value) is None:
+        if not isinstance(value, str) or re.fullmatch(pattern, value) is None:
             raise InvalidValueError.of(value, expected)
         return value
 
@@ -124,10 +119,10 @@ def _duration(value: Any) -> int:
 
 
 BUILT_IN: Mapping[Any, ValueType] = {
-    int: accepting("an integer", _is_integer, exact=int, schema={"type": "integer"}),
+    int: accepting("an integer", _is_integer, schema={"type": "integer"}),
     float: accepting("a finite number", _is_number, float, schema={"type": "number"}),
-    bool: accepting("true or false", lambda value: isinstance(value, bool), exact=bool, schema={"type": "boolean"}),
-    str: accepting("a string", lambda value: isinstance(value, str), exact=str, schema={"type": "string"}),
+    bool: accepting("true or false", lambda value: isinstance(value, bool), schema={"type": "boolean"}),
+    str: accepting("a string", lambda value: isinstance(value, str), schema={"type": "string"}),
 }
 """The built-in types. Nothing is converted: "2" is not an integer."""
 

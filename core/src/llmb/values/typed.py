@@ -91,8 +91,6 @@ def _field_converter(cls: type, name: str) -> Callable[[Any], Any]:
         nonlocal field_type
         if field_type is None:
             field_type = value_type(_hints(cls)[name])
-        if type(value) is field_type.exact:
-            return value
         try:
             return field_type.convert(value)
         except InvalidValueError as error:
@@ -132,7 +130,7 @@ def _container(kind: Any, cls: Any, inner: tuple[Any, ...]) -> ValueType:
     if cls in MAPPINGS:
         return _mapping(*map(value_type, inner or (str, Any)))
     if attrs.has(cls):
-        return ValueType("a table", functools.partial(_from_table, cls=cls), exact=cls)
+        return ValueType("a table", functools.partial(_from_table, cls=cls))
     raise TypeError(f"{kind} is not a type that llmb can check")
 
 
@@ -149,14 +147,14 @@ def _literal(choices: tuple[Any, ...]) -> ValueType:
 
 
 def _union(kinds: tuple[Any, ...]) -> ValueType:
-    members = {each: value_type(each) for each in kinds if each is not type(None)}
+    ordered = sorted(kinds, key=lambda kind: kind is float)  # float is last, so that integers stay integers
+    members = {each: value_type(each) for each in ordered if each is not type(None)}
     only = next(iter(members.values())) if len(members) == 1 else None
     shown = sorted(members, key=lambda kind: {str: 1, int: 2, float: 3, bool: 4}.get(kind, 0))  # Python may reorder it
     expected = " or ".join(members[kind].expected for kind in shown if not (kind is int and float in kinds))
-    exact = {each.exact for each in members.values() if each.exact}
 
     def convert(value: Any) -> Any:
-        if (value is None and type(None) in kinds) or type(value) in exact:
+        if value is None and type(None) in kinds:
             return value
         if only:
             return only.convert(value)
@@ -186,15 +184,14 @@ def _mapping(key: ValueType, item: ValueType) -> ValueType:
     expected = "a table" if item is value_type(Any) else f"a table, each value {item.expected}"
 
     def convert(value: Any) -> Any:
-        frozen = isinstance(value, FrozenMap)
-        if frozen and (not value or value.checked_by is convert or (value.deep and item.convert is _any)):
+        if isinstance(value, FrozenMap) and (not value or (value.deep and item.convert is _any)):
             return value
         if not isinstance(value, Mapping):
             raise InvalidValueError.of(value, expected)
         names = list(value)
         keys = _convert_items(names, key, lambda index: f".{names[index]}")
         items = _convert_items(value.values(), item, lambda index: f".{names[index]}")
-        return FrozenMap(zip(keys, items, strict=True), deep=True, checked_by=convert)
+        return FrozenMap(zip(keys, items, strict=True), deep=True)
 
     return ValueType(expected, convert)
 
@@ -204,8 +201,6 @@ def _convert_items(
 ) -> Collection[Any]:
     """Convert each item. Raise the errors of all items together; ``key_of`` returns the relative key of an item."""
     if isinstance(kinds, ValueType):
-        if not values or (kinds.exact and {kinds.exact}.issuperset(map(type, values))):  # without a call for each item
-            return values
         kinds = [kinds] * len(values)
     try:
         return [kind.convert(value) for value, kind in zip(values, kinds, strict=True)]
