@@ -10,7 +10,7 @@ from llmb.drive.notify import check_settings
 from llmb.drive.open_session import Groups, check_peaks, driven_run, open_session, opened, with_facts
 from llmb.drive.secrets import require_secrets
 from llmb.drive.session import Session
-from llmb.drive.start_messages import count_runs, describe_probe, ignore_activity
+from llmb.drive.start_messages import describe_probe, ignore_activity
 from llmb.drive.target_group import group_key, group_targets
 from llmb.drive.task_jobs import tasks_without_secrets
 from llmb.hosts.host_connections import HostConnections
@@ -24,6 +24,7 @@ from llmb.records.record import RunRecord, runs_folder
 from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids
 from llmb.values.arguments import check_arguments
+from llmb.values.error_text import counted
 from llmb.values.workload import Workload
 
 
@@ -44,7 +45,7 @@ def start(
     report_activity = report_activity or ignore_activity
     registry = registry or PluginRegistry()
     workload = draw_run_ids(workload)
-    report_activity(f"planning {count_runs(workload.runs)}")
+    report_activity(f"planning {counted(len(workload.runs), 'run')}")
     plans: Sequence[RunPlan] = plan(workload.first_repeats, registry=registry)
     require_secrets((each.script, "run") for each in plans)
     check_home_folder()
@@ -57,14 +58,14 @@ def start(
             notes += group.probe()
         for group in groups.values():
             check_work_directory(group.workdir, group.host, group.name, shared=group.shared)
-        report_activity(f"planning {count_runs(workload.runs)}")
+        report_activity(f"planning {counted(len(workload.runs), 'run')}")
         plans = _plan_all(workload, plans, groups, registry)
         for key, group in groups.items():
             report_activity(f"checking what exists on {group.name}")
             tasks = {task.key: task for each in plans if group_key(each.target) == key for task in each.tasks}
             require_secrets((task.script, task.task.kind) for task in tasks_without_secrets(tasks.values(), group))
         notes += dict.fromkeys((*workload.notes, *(note for each in plans for note in each.script.notes)))
-        report_activity(f"recording {count_runs(plans)}")
+        report_activity(f"recording {counted(len(plans), 'run')}")
         first_repeats, first_runs = _first_repeat_ids(plans), _first_run_ids(plans)
         records = [
             RunRecord(
