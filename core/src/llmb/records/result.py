@@ -26,7 +26,7 @@ from llmb.state_machine.states import State, replay
 from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, RecordError
 from llmb.values.failure import Failure
-from llmb.values.frozen import FrozenMap
+from llmb.values.frozen import FrozenMap, table_of
 from llmb.values.html_table import html_values
 from llmb.values.job_history import Attempt
 from llmb.values.run_states import END_STATES, RunState, Verdict
@@ -215,7 +215,7 @@ def read_result(record: RunRecord) -> RunResult:
         result = _read_result_file(record, state) or {}
     except RecordError as error:  # one damaged record does not hide the others
         result = {"reason": str(error)}
-    workload, measure, provenance = (_table(spec, name) for name in ("workload", "measure", "provenance"))
+    workload, measure, provenance = (table_of(spec, name) for name in ("workload", "measure", "provenance"))
     unanswered = state is not None and state.stage == "submitting"
     is_running = state is not None and state.run_state == "running"
     progress, progress_time = read_progress(record, state.attempt) if state and is_running else (None, 0.0)
@@ -253,8 +253,3 @@ def _as_text(time_s: float) -> str | None:
     with suppress(ValueError, OverflowError, OSError):
         return datetime.fromtimestamp(time_s, UTC).isoformat() if time_s else None
     return None
-
-
-def _table(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = spec.get(name)
-    return table if isinstance(table, Mapping) else {}

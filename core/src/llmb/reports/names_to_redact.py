@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from llmb.values.frozen import table_of
+
 HOME = re.compile(rb"(?<![A-Za-z0-9._/-])(?:/[A-Za-z0-9._-]+){0,2}/(?:home|Users)/([A-Za-z0-9._-]+)")
 """The user in the path of a home directory, which may be on a shared file system such as /lustre/home."""
 
@@ -132,31 +134,26 @@ def _read_json(data: bytes) -> dict[str, Any]:
 
 def _hosts(spec: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names of the machines of a run: of its job, and of its target."""
-    found = _table(spec, "provenance").get("host", ())
+    found = table_of(spec, "provenance").get("host", ())
     yield from [found] if isinstance(found, str) else found
-    if host := _table(spec, "target").get("host"):
+    if host := table_of(spec, "target").get("host"):
         yield str(host).rpartition("@")[2].partition(":")[0]
 
 
 def _failing_hosts(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield the hosts that a result names as the place of a failure or as slow."""
-    ranks = _table(result, "rank_times")
-    found = [_table(result, "failure"), *ranks.get("slow_ranks", ()), *ranks.get("slow_hosts", ())]
+    ranks = table_of(result, "rank_times")
+    found = [table_of(result, "failure"), *ranks.get("slow_ranks", ()), *ranks.get("slow_hosts", ())]
     yield from (each["host"] for each in found if each.get("host"))
 
 
 def _users(spec: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names of users in the host of the target and in the job's environment."""
-    user, at, _ = str(_table(spec, "target").get("host", "")).rpartition("@")
+    user, at, _ = str(table_of(spec, "target").get("host", "")).rpartition("@")
     if at:
         yield user
-    env = _table(_table(spec, "provenance"), "env")
+    env = table_of(table_of(spec, "provenance"), "env")
     yield from (str(env[name]) for name in ("USER", "LOGNAME") if env.get(name))
-
-
-def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = document.get(name)
-    return found if isinstance(found, Mapping) else {}
 
 
 def _own_name() -> str:

@@ -27,6 +27,7 @@ from llmb.reports.bundle_files import describe_files, report_tables, without_fol
 from llmb.spec.choose_point import published_point
 from llmb.spec.export import import_run
 from llmb.values.errors import LogError, RecordError, SpecError
+from llmb.values.frozen import table_of
 from llmb.values.steps import Step
 
 
@@ -75,7 +76,7 @@ def _recompute_run(record: RunRecord, registry: PluginRegistry) -> Iterator[str]
     logs = RunLogs(plan, record, registry.framework(run.framework), registry.scheduler(plan.target.scheduler))
     logs.start_attempt(record.state().attempt)
     logs.close()
-    measured_peak = _table(recorded, "metrics").get("peak_flops")  # of a CPU, by the machine of the run
+    measured_peak = table_of(recorded, "metrics").get("peak_flops")  # of a CPU, by the machine of the run
     peak = known_peak_flops(run.gpu_type, run.dtype, run.accelerator, run.framework, registry) or measured_peak
     other_gpus = find_other_gpus(record, run)
     measured = measure_and_judge(run, logs.series, peak, completed=completed, other_gpus=other_gpus)
@@ -127,15 +128,9 @@ def _compare_tables(prefix: str, recorded: Mapping[str, Any], computed: Mapping[
         before = recorded.get(name)
         label = f"{prefix}.{name}" if prefix else name
         if isinstance(after, Mapping):
-            yield from _compare_tables(label, _table(recorded, name), after)
+            yield from _compare_tables(label, table_of(recorded, name), after)
         elif not _agrees(before, after):
             yield f"{label} is {before}, but the logs give {after}"
-
-
-def _table(recorded: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table of a record; an empty one if the value is not a table."""
-    found = recorded.get(name)
-    return found if isinstance(found, Mapping) else {}
 
 
 def _agrees(before: Any, after: Any) -> bool:

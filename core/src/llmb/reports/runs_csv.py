@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from llmb.values.arguments import check_arguments
+from llmb.values.frozen import table_of
 from llmb.values.report import ReportedRun
 
 COLUMNS = (
@@ -33,8 +34,8 @@ def runs_csv(runs: Iterable[ReportedRun]) -> str:
 
 def _row(run: ReportedRun) -> dict[str, Any]:
     result = run.result
-    metrics, window, steady = (_table(result, name) for name in ("metrics", "window", "steady_state"))
-    baseline = _table(metrics, "baseline")
+    metrics, window, steady = (table_of(result, name) for name in ("metrics", "window", "steady_state"))
+    baseline = table_of(metrics, "baseline")
     published_s = baseline.get("step_time_s")
     if result.get("window_complete") is False:  # as in the list of runs: rows are compared with each other
         metrics, window, baseline = {}, {}, {}
@@ -57,10 +58,6 @@ def _row(run: ReportedRun) -> dict[str, Any]:
         "image": run.image,
         "target": run.target,
     }
-
-
-def _table(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return table.get(name) or {}
 
 
 def _cell(value: Any) -> Any:

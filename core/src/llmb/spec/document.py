@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 
 from llmb.values.errors import Fault, SpecError
-from llmb.values.frozen import FrozenMap
+from llmb.values.frozen import FrozenMap, table_of
 from llmb.values.workload import SourceMap
 
 
@@ -42,12 +42,6 @@ def read_document(tables: Mapping[str, Any], *, file: str | None = None) -> Docu
         expected = "a spec whose workload.recipe is the path of this file"
         raise SpecError(Fault(message="the file describes a framework", file=file, expected=expected))
     return Document(file, flatten_sweep(_copy(tables)))
-
-
-def table_of(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table, or an empty one if it is missing or, which is reported elsewhere, not a table."""
-    table = tables.get(name)
-    return table if isinstance(table, dict) else {}
 
 
 def string_of(tables: Mapping[str, Any], name: str, key: str) -> str | None:

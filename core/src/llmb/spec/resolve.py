@@ -10,7 +10,7 @@ import attrs
 from llmb.plugins.addresses import absolute_address, split_address
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import add_hints
-from llmb.spec.document import Document, table_of
+from llmb.spec.document import Document
 from llmb.spec.expand_sweep import Combination, expand
 from llmb.spec.follow_up_errors import keys_of
 from llmb.spec.overrides import FROM_SET
@@ -18,6 +18,7 @@ from llmb.spec.resolve_run import RunResolver
 from llmb.spec.targets import NamedTargets
 from llmb.values.error_text import UNKNOWN_KEY
 from llmb.values.errors import Fault
+from llmb.values.frozen import table_of
 from llmb.values.workload import RunSpec, SourceMap, Workload
 from llmb.version import VERSION
 

@@ -17,7 +17,7 @@ from llmb.spec.check_values import check_place
 from llmb.spec.choose_point import choose_point, published_points, select_variant
 from llmb.spec.cross_checks import find_conflicts
 from llmb.spec.decode import TableDecoder, decode_options
-from llmb.spec.document import string_of, table_of
+from llmb.spec.document import string_of
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.follow_up_errors import overlaps, suspect_keys
 from llmb.spec.keys import SpecTables, TargetTable
@@ -25,6 +25,7 @@ from llmb.spec.latest_result import LatestResult
 from llmb.spec.published_baseline import with_baseline
 from llmb.values.error_text import format_choices, unknown_name
 from llmb.values.errors import Fault, LlmbError, collect_errors
+from llmb.values.frozen import table_of
 from llmb.values.model import Accelerator
 from llmb.values.nearest_name import nearest_name
 from llmb.values.recipe import Point, Recipe

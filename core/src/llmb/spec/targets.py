@@ -11,12 +11,12 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble_run import assemble_target
 from llmb.spec.check_values import check_place, mount_key
 from llmb.spec.decode import decode_options, decode_target
-from llmb.spec.document import Document, string_of, table_of
+from llmb.spec.document import Document, string_of
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.latest_result import LatestResult
 from llmb.values.error_text import invalid_value
 from llmb.values.errors import Fault, SpecError
-from llmb.values.frozen import FrozenMap
+from llmb.values.frozen import FrozenMap, table_of
 from llmb.values.nearest_name import nearest_name
 from llmb.values.run import Target
 from llmb.values.toml_files import read_optional_toml

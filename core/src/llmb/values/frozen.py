@@ -1,4 +1,4 @@
-"""Mappings that cannot be changed, and keys that name the content of a value."""
+"""Mappings that cannot be changed, tables in tables, and keys that name the content of a value."""
 
 import functools
 import hashlib
@@ -79,6 +79,12 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> FrozenMap[str,
         old = both.get(key)
         both[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return FrozenMap(both)
+
+
+def table_of(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table, or an empty one if it is missing or not a table."""
+    table = tables.get(name)
+    return table if isinstance(table, Mapping) else {}
 
 
 @functools.lru_cache(maxsize=256)
