@@ -233,7 +233,7 @@ def padded_vocab(model: Model, tp: int) -> int:
 
 
 def sequence_flops(
-    *, model: Model | None, flop_formula: FlopFormula | None, flops_per_token: float | None, seq_len: int, tp: int
+    model: Model | None, flop_formula: FlopFormula | None, flops_per_token: float | None, *, seq_len: int, tp: int
 ) -> float | None:
     """Return the FLOPs of one sequence, forward and backward, or None if they are unknown.
 

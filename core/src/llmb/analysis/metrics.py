@@ -11,7 +11,8 @@ from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible, sta
 from llmb.values.html_table import html_values
 
 if TYPE_CHECKING:  # listing runs does not load the classes of specs
-    from llmb.values.recipe import Baseline, MfuSource
+    from llmb.values.model import Model
+    from llmb.values.recipe import Baseline, MfuSource, Point, Recipe
     from llmb.values.run import Run
 
 _TERA = 1e12
@@ -130,23 +131,30 @@ def measure(
 
 def measure_run(run: Run[Any], step_time_s: float | None, tflops_per_gpu: float | None, peak: float | None) -> Metrics:
     """Compute the metrics of a run from a step time (s), logged TFLOP/s per GPU, and the peak of a GPU (FLOP/s)."""
+    return measure_configuration(run, run.architecture, run, step_time_s, tflops_per_gpu, peak)
+
+
+def measure_configuration(
+    sizes: Run[Any] | Point,
+    model: Model | None,
+    conventions: Run[Any] | Recipe,
+    step_time_s: float | None,
+    tflops_per_gpu: float | None,
+    peak_flops: float | None,
+) -> Metrics:
+    """Compute the metrics of a model with these sizes. ``conventions`` state how FLOPs and MFU are counted."""
+    formula, per_token = conventions.flop_formula, conventions.flops_per_token
     return measure(
-        seq_len=run.seq_len,
-        flops_per_sequence=sequence_flops(
-            model=run.architecture,
-            flop_formula=run.flop_formula,
-            flops_per_token=run.flops_per_token,
-            seq_len=run.seq_len,
-            tp=run.parallelism.tp,
-        ),
-        mfu_from=run.mfu_from,
-        global_batch_size=run.parallelism.global_batch_size,
-        gpus=run.gpus,
+        seq_len=sizes.seq_len,
+        flops_per_sequence=sequence_flops(model, formula, per_token, seq_len=sizes.seq_len, tp=sizes.parallelism.tp),
+        mfu_from=conventions.mfu_from,
+        global_batch_size=sizes.parallelism.global_batch_size,
+        gpus=sizes.gpus,
         step_time_s=step_time_s,
         tflops_per_gpu=tflops_per_gpu,
-        peak_flops=peak,
-        proxy=run.proxy,
-        baseline=run.baseline,
+        peak_flops=peak_flops,
+        proxy=sizes.proxy,
+        baseline=sizes.baseline,
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from llmb.analysis.flops import sequence_flops
-from llmb.analysis.metrics import Metrics, measure
+from llmb.analysis.metrics import Metrics, measure_configuration
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.resolve_run import known_accelerators
@@ -19,21 +18,5 @@ def measure_point(
 ) -> Metrics:
     """Compute the metrics of a configuration from a step time (s), logged TFLOP/s per GPU, or both."""
     accelerator = known_accelerators(registry).get(point.gpu_type)
-    return measure(
-        seq_len=point.seq_len,
-        flops_per_sequence=sequence_flops(
-            model=point.model,
-            flop_formula=recipe.flop_formula,
-            flops_per_token=recipe.flops_per_token,
-            seq_len=point.seq_len,
-            tp=point.parallelism.tp,
-        ),
-        mfu_from=recipe.mfu_from,
-        global_batch_size=point.parallelism.global_batch_size,
-        gpus=point.gpus,
-        step_time_s=step_time_s,
-        tflops_per_gpu=tflops_per_gpu,
-        peak_flops=known_peak_flops(point.gpu_type, point.dtype, accelerator, recipe.framework, registry),
-        proxy=point.proxy,
-        baseline=point.baseline,
-    )
+    peak_flops = known_peak_flops(point.gpu_type, point.dtype, accelerator, recipe.framework, registry)
+    return measure_configuration(point, point.model, recipe, step_time_s, tflops_per_gpu, peak_flops)

@@ -198,10 +198,4 @@ def _with_baselines(point: Point, recipe: RecipeTable, rows: Sequence[PublishedR
 
 
 def _sequence_flops(point: Point, recipe: RecipeTable, formula: FlopFormula | None) -> float | None:
-    return sequence_flops(
-        model=point.model,
-        flop_formula=formula,
-        flops_per_token=flops_per_token(recipe),
-        seq_len=point.seq_len,
-        tp=point.parallelism.tp,
-    )
+    return sequence_flops(point.model, formula, flops_per_token(recipe), seq_len=point.seq_len, tp=point.parallelism.tp)
