@@ -93,7 +93,7 @@ def _print_footnotes(found: llmb.RunComparison) -> None:
         for name, mfu in (("A", point.a.mfu), ("B", point.b.mfu)):
             if mfu is not None and mfu > 1:
                 place = f"{name}, {_heading(point)} {_gpus(point)}"
-                output.print_prose(f"note: {HIGH_MFU} is impossible: {100 * mfu:,.1f} % in {place}")
+                output.print_prose(f"note: {HIGH_MFU}: {100 * mfu:,.1f} % in {place}")
     left_out = [run for point in found.points for side in (point.a, point.b) for run in side.left_out]
     if left_out:
         output.print_prose(f"left out, because the window is off the steady state: {', '.join(left_out)}")

@@ -11,8 +11,8 @@ from llmb.cli.views.tables import Cell, Column, print_table
 MFU_TOLERANCE = 0.03
 """The relative difference of the logged and the computed MFU that needs a note."""
 
-HIGH_MFU = "MFU above 100 %"
-"""The beginning of the note on an impossible MFU."""
+HIGH_MFU = "MFU above 100 % is impossible"
+"""The text in every note on an impossible MFU."""
 
 PROXY_NOTE = "proxy: the model is reduced, so the days of a training are not computed"
 
@@ -58,8 +58,17 @@ def metric_notes(metrics: llmb.Metrics | None, notes: Collection[str] = ()) -> l
     """Return notes on a missing or doubtful MFU, except what the ``notes`` of the result explain already."""
     if metrics is None:
         return []
-    high_mfu = "" if any(HIGH_MFU in note for note in notes) else _high_mfu_note(metrics)
-    return list(filter(None, (_missing_mfu_note(metrics), _two_mfu_note(metrics), high_mfu)))
+    found = (_missing_mfu_note(metrics), _two_mfu_note(metrics), high_mfu_note(metrics, notes))
+    return [note for note in found if note and note not in notes]
+
+
+def high_mfu_note(metrics: llmb.Metrics | None, notes: Collection[str]) -> str:
+    """Return the note on an impossible MFU, if possible one of the ``notes`` of the result, which explain more."""
+    if explained := [note for note in notes if HIGH_MFU in note]:
+        return explained[0]
+    if metrics is None or max(metrics.mfu or 0.0, metrics.mfu_computed or 0.0) <= 1:
+        return ""
+    return f"{HIGH_MFU}: check the GPU type, the dtype, the step time and the FLOP formula"
 
 
 def _tflops(metrics: llmb.Metrics) -> str:
@@ -116,9 +125,3 @@ def _two_mfu_note(metrics: llmb.Metrics) -> str:
         f"MFU is {100 * logged:.2f} % by logged TFLOP/s but {100 * computed:.2f} % by step time and the recipe's "
         "formula: the two count different FLOPs, cover different steps, or the step times vary widely"
     )
-
-
-def _high_mfu_note(metrics: llmb.Metrics) -> str:
-    if max(metrics.mfu or 0.0, metrics.mfu_computed or 0.0) <= 1:
-        return ""
-    return f"{HIGH_MFU} is impossible: check the GPU type, the dtype, the step time and the FLOP formula"

@@ -10,7 +10,7 @@ from rich.text import Text
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.metrics import HIGH_MFU, metric_notes
+from llmb.cli.views.metrics import high_mfu_note
 from llmb.cli.views.numbers import format_number, four_digits
 from llmb.cli.views.results import STYLES
 from llmb.cli.views.run_details import describe_age, is_stale
@@ -35,8 +35,8 @@ def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
     ]
     print_table(columns, _with_short_ids(columns, rows))
     for run in runs:
-        notes = [*run.notes, *metric_notes(run.metrics)] if run.window_complete is not False else []
-        if note := next((note for note in notes if HIGH_MFU in note), ""):
+        note = high_mfu_note(run.metrics, run.notes)
+        if note and run.window_complete is not False:
             output.print_prose(f"note: {run.run_id}: {note.removeprefix('warning: ')}")
     if stale := [run for run in runs if is_stale(run)]:
         updates = "updates it" if len(stale) == 1 else "updates them"
