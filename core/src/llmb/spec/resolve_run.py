@@ -1,5 +1,6 @@
 """Resolve one combination of a spec to its runs: look up recipe, plugins and accelerator, and check the result."""
 
+import functools
 import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -54,7 +55,7 @@ class RunResolver:
         self._registry = registry
         self._any_target = any_target
         self._accelerators = known_accelerators(registry)
-        self._loaded: dict[tuple[str, str], tuple[Any, tuple[Fault, ...]]] = {}
+        self._load = functools.cache(_load)
         self._tables = TableDecoder()
         self._decode_plugin_tables = LatestResult(_decode_plugin_tables)
         self._find_points = LatestResult(_find_points)
@@ -97,28 +98,16 @@ class RunResolver:
         address, gpu_type = string_of(tables, "workload", "recipe"), string_of(tables, "workload", "gpu_type")
         dtype, variant = string_of(tables, "workload", "dtype"), string_of(tables, "workload", "variant")
         name = string_of(tables, "target", "scheduler")
-        recipe = self._load("workload.recipe", self._registry.recipe, address, errors)
-        framework = self._load("workload.recipe", self._registry.framework, _framework(address), errors)
+        recipe, recipe_errors = self._load("workload.recipe", self._registry.recipe, address)
+        framework, framework_errors = self._load("workload.recipe", self._registry.framework, _framework(address))
+        errors += recipe_errors + framework_errors
         accelerator = self._accelerator(gpu_type, errors) if gpu_type is not None else None
-        scheduler = self._load("target.scheduler", self._registry.scheduler, name, errors)
+        scheduler, scheduler_errors = self._load("target.scheduler", self._registry.scheduler, name)
+        errors += scheduler_errors
         own_batch = "global_batch_size" in table_of(tables, "parallelism")
         points, wrong = self._find_points(recipe, accelerator, dtype, variant, tables.get("framework"), own_batch)
         errors += wrong
         return _Names(recipe=recipe, framework=framework, scheduler=scheduler, accelerator=accelerator, points=points)
-
-    def _load(self, key: str, load: Callable[[str], Any], name: str | None, errors: list[Fault]) -> Any:
-        """Return what ``load`` returns for a name, or None with its errors at ``key``. Each name is loaded once."""
-        if name is None:
-            return None
-        cached = (load.__name__, name)
-        if cached not in self._loaded:
-            try:
-                self._loaded[cached] = load(name), ()
-            except LlmbError as error:
-                self._loaded[cached] = None, tuple(_located(each, key) for each in error.faults)
-        value, wrong = self._loaded[cached]
-        errors.extend(wrong)
-        return value
 
     def _accelerator(self, name: str, errors: list[Fault]) -> Accelerator | None:
         known = self._accelerators
@@ -130,6 +119,16 @@ class RunResolver:
             message = f"GPU type {name} is defined by {' and '.join(places)}; remove all except one"
             errors.append(Fault(message=message, key="workload.gpu_type"))
         return known.get(name)
+
+
+def _load(key: str, load: Callable[[str], Any], name: str | None) -> tuple[Any, tuple[Fault, ...]]:
+    """Return what ``load`` returns for a name, or None and its errors at ``key``."""
+    if name is None:
+        return None, ()
+    try:
+        return load(name), ()
+    except LlmbError as error:
+        return None, tuple(_located(each, key) for each in error.faults)
 
 
 def _located(error: Fault, key: str) -> Fault:
