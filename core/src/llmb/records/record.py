@@ -131,7 +131,8 @@ class RunRecord:
         A torn last line is left for the next call. Raise RecordError.
         """
         events, self._first_events = self._first_events, []
-        if _size(self.directory / "events.jsonl") > self._events_read:
+        found = _stat(self.directory / "events.jsonl")
+        if found and found.st_size > self._events_read:
             others, self._events_read = self._decode_events(self._events_read)
             events += others
         return events
@@ -198,7 +199,8 @@ class RunRecord:
 
     def log_size(self, name: str) -> int:
         """Return the size of a log's copy in bytes, which is how much of the log was read. Raise RecordError."""
-        return _size(self.logs / name)
+        found = _stat(self.logs / name)
+        return found.st_size if found else 0
 
     def request_cancel(self) -> None:
         """Request that the process that drives this run, now or later, cancels it. Raise RecordError."""
@@ -208,10 +210,8 @@ class RunRecord:
     @property
     def cancel_requested(self) -> int:
         """The time of the last request to cancel the run, in nanoseconds since 1970, or 0. Raise RecordError."""
-        file = self.directory / "cancel"
-        with _report_read_errors(file):
-            return file.stat().st_mtime_ns
-        return 0
+        found = _stat(self.directory / "cancel")
+        return found.st_mtime_ns if found else 0
 
     def is_cancelled(self) -> bool:
         """Check whether the user requested to cancel the run. A request that is unreadable counts as none."""
@@ -264,25 +264,20 @@ def _write_synced(file: Path, data: bytes) -> None:
 
 def read_file(file: Path) -> bytes | None:
     """Return the content of a file, or None if it does not exist. Raise RecordError."""
-    with _report_read_errors(file):
-        return read_regular(file)
-    return None
-
-
-def _size(file: Path) -> int:
-    """Return the size of a file in bytes, or 0 if it does not exist. Raise RecordError."""
-    with _report_read_errors(file):
-        return file.stat().st_size
-    return 0
-
-
-@contextmanager
-def _report_read_errors(file: Path) -> Iterator[None]:
-    """Ignore that the file does not exist. Turn any other OSError into a RecordError."""
     try:
-        yield
+        return read_regular(file)
     except FileNotFoundError:
-        return
+        return None
+    except OSError as error:
+        raise RecordError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _stat(file: Path) -> os.stat_result | None:
+    """Return the size and times of a file, or None if it does not exist. Raise RecordError."""
+    try:
+        return file.stat()
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise RecordError(f"{file} cannot be read: {error.strerror}") from error
 
