@@ -5,9 +5,10 @@ Its format is in NVIDIA/dllogger, dllogger/logger.py (JSONStreamBackend).
 
 from __future__ import annotations
 
-import json
+from llmb_nemo_launcher.json_record import json_after
 
-RECORD = b"DLLL {"
+_MARKER = b"DLLL "
+RECORD = _MARKER + b"{"
 _MOST_STEPS = 10**15
 
 
@@ -16,10 +17,7 @@ def read_record(line: bytes) -> tuple[int, dict[str, float]] | None:
 
     DLLogger writes a step as a number, or as a list that ends with it: ``[epoch, step]``.
     """
-    try:
-        record, _ = json.JSONDecoder().raw_decode(line[line.index(RECORD) + len(RECORD) - 1 :].decode(errors="replace"))
-    except (ValueError, RecursionError):
-        return None
+    record = json_after(_MARKER, line)
     step, data = record.get("step"), record.get("data")
     if isinstance(step, list) and len(step) > 1:
         step = step[-1]

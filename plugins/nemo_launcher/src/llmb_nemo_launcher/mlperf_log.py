@@ -6,13 +6,13 @@ each step or of each block of steps between two evaluations.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from llmb import Notice, Step
+from llmb_nemo_launcher.json_record import json_after
 
 RECORD = b":::MLLOG "
 _MOST_STEPS = 10**15
@@ -41,7 +41,7 @@ class MLPerfRecords:
 
     def read(self, line: bytes) -> list[Step | Notice]:
         """Return the step of a record with a time or a rate, or the notice that the training finished."""
-        record = _record(line)
+        record = json_after(RECORD, line)
         key, value, metadata = record.get("key"), record.get("value"), _table(record.get("metadata"))
         if key == "run_start":
             self._unit, self._block, self._last = 0, (0, False), 0
@@ -112,15 +112,6 @@ class MLPerfRecords:
             loss = self._loss[1]
         mean_of, self._last = max(1, number - self._last), number
         return [Step(step=number, time_s=time_s, loss=loss, figures=values, mean_of=mean_of)]
-
-
-def _record(line: bytes) -> Mapping[str, Any]:
-    """Return the record in a line, which is empty if the record is torn."""
-    try:
-        record, _ = json.JSONDecoder().raw_decode(line[line.index(RECORD) + len(RECORD) :].decode(errors="replace"))
-    except (ValueError, RecursionError):
-        return {}
-    return _table(record)
 
 
 def _count(value: object) -> int | None:
