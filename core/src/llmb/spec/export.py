@@ -27,7 +27,7 @@ def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
     """Return the tables of ``run.toml``. Parts of its [provenance] are for `import_run`, the rest is for users."""
     run, target = spec.run, spec.target
     tables: dict[str, Any] = {
-        "workload": {**_workload(run), **({"recipe": spec.recipe_copy.address} if spec.recipe_copy else {})},
+        "workload": _workload(run),
         "parallelism": {"vp": 1, **_named(run.parallelism, ParallelismTable)},  # TOML has no null: 1 is off
         "model": {**_named(run.architecture, ModelTable), "seq_len": run.seq_len},
         "framework": encode(run.options),
@@ -35,8 +35,11 @@ def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
         "mounts": _mounts(run.mounts),
         "measure": _named(run, MeasureTable),
         "target": _target(target),
-        "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat, **_of_sweep(spec), **_of_copy(spec)},
+        "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat, **_of_sweep(spec)},
     }
+    if spec.recipe_copy:
+        tables["workload"]["recipe"] = spec.recipe_copy.address
+        tables["provenance"]["recipe"] = run.recipe
     if run.profile:
         tables["profile"] = encode(run.profile)
     if run.telemetry:
@@ -100,11 +103,6 @@ def _required_keys(registry: PluginRegistry, scheduler: str) -> float:
         return len(required_options(registry.scheduler(scheduler).options))
     except LlmbError:
         return math.inf
-
-
-def _of_copy(spec: RunSpec) -> dict[str, Any]:
-    """Return the recipe's address for users, if run.toml has the address of a copy."""
-    return {"recipe": spec.run.recipe} if spec.recipe_copy else {}
 
 
 def _of_sweep(spec: RunSpec) -> dict[str, Any]:

@@ -34,9 +34,8 @@ def _engines(target: Target[LocalOptions]) -> Iterator[DoctorCheck]:
     for name in ENGINES:
         if error := facts.get(f"{name}.error"):
             detail = f"not needed, because {working[0]} works: {error}" if working else error
-            yield DoctorCheck(
-                name=name, ok=None if working else False, detail=detail, remedy="" if working else _remedy(error)
-            )
+            remedy = "" if working else error.partition("; ")[2]
+            yield DoctorCheck(name=name, ok=None if working else False, detail=detail, remedy=remedy)
         elif name in working:
             yield DoctorCheck(name=name, ok=True, detail=facts[f"{name}.version"])
         if folder := facts.get(f"{name}.folder"):
@@ -44,10 +43,6 @@ def _engines(target: Target[LocalOptions]) -> Iterator[DoctorCheck]:
     if not working and not any(f"{name}.error" in facts for name in ENGINES):
         detail = "docker, podman and enroot are not installed: recipes with an image cannot run here"
         yield DoctorCheck(name="containers", ok=None, detail=detail)
-
-
-def _remedy(error: str) -> str:
-    return error.partition("; ")[2]
 
 
 def _disk(name: str, folder: str) -> Iterator[DoctorCheck]:

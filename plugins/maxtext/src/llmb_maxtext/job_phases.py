@@ -56,7 +56,7 @@ def _train(
     flags = {**run.settings.get("xla_flags", {}), **part.get("xla_flags", {}), **more_flags}
     if flags:
         folders.append(f"{run.paths.run}/hlo/{name}")
-        env["XLA_FLAGS"] = _xla_flags({**flags, "xla_dump_to": folders[-1]})
+        env["XLA_FLAGS"] = " ".join(f"--{flag}" for flag in key_values({**flags, "xla_dump_to": folders[-1]}))
     arguments = {**maxtext_arguments(run), "run_name": f"{run.id}-{name}", "steps": steps, **run.options.config}
     return Phase(
         name=name,
@@ -70,8 +70,3 @@ def _train(
 def _wrapped(run: Run[Any], folders: Iterable[str], *command: str) -> tuple[str, ...]:
     """Return the command behind the rank wrapper, which creates ``folders`` first."""
     return ("bash", f"{run.paths.run}/{WRAPPER}", *folders, "--", *command)
-
-
-def _xla_flags(flags: Mapping[str, Any]) -> str:
-    """Return the flags as one string, in the form of the variable XLA_FLAGS."""
-    return " ".join(f"--{flag}" for flag in key_values(flags))

@@ -89,14 +89,10 @@ def _plots(report: Report, names: Sequence[str]) -> dict[str, Any]:
 
 def _counts(report: Report) -> list[tuple[str, int]]:
     """Return the number of sets by verdict, and of those that did not complete."""
-    ended = [each for each in report.sets if not _incomplete(each)]
+    ended = [each for each in report.sets if not any(run.ended_incomplete for run in each.runs)]
     found = Counter(each.verdict or "no verdict" for each in ended)
     counts = [(name, found[name]) for name in ("pass", "fail", "undecided", "no verdict")]
     return [*counts, ("not completed", len(report.sets) - len(ended))]
-
-
-def _incomplete(each: ReportedSet) -> bool:
-    return any(run.ended_incomplete for run in each.runs)
 
 
 def _facts(report: Report, names: Sequence[str]) -> list[tuple[str, str]]:

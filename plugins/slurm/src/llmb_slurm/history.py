@@ -127,7 +127,7 @@ def _history(rows: Sequence[Start], others: Sequence[OtherStart]) -> JobHistory:
             start=row.start,
             end=row.end,
             nodes=row.nodes,
-            cause=_cause(row.state),
+            cause="requeued" if row.state == "REQUEUED" else CAUSES.get(row.state, ""),
             followed_by=_describe_next_job(row, others) if row.state == "PREEMPTED" else "",
         )
         for number, row in enumerate(began)
@@ -160,7 +160,3 @@ def _describe_next_job(preempted: Start, others: Iterable[OtherStart]) -> str:
     first = min(found, key=lambda each: (each.start, int(each.job_id)))
     shared = fold_hosts(node for node in first.nodes if node in nodes)
     return f"job {first.job_id} of {first.user} ({first.partition}) on {shared}"
-
-
-def _cause(state: str) -> str:
-    return "requeued" if state == "REQUEUED" else CAUSES.get(state, "")

@@ -122,13 +122,8 @@ def print_list(recipes: Iterable[llmb.Recipe]) -> None:
     """Print one line per recipe: its newest release, and the numbers of the older ones."""
     folded = llmb.fold_releases(recipes)
     print_table(LIST_COLUMNS, [list_row(recipe, older) for recipe, older in folded])
-    if example := next((f"{_name(recipe)}@{older[0]}" for recipe, older in folded if older), None):
+    if example := next((f"{recipe.address.partition('@')[0]}@{older[0]}" for recipe, older in folded if older), None):
         output.print_prose(f"note: older releases are available too, such as {example}")
-
-
-def _name(recipe: llmb.Recipe) -> str:
-    """Return the address without the release."""
-    return recipe.address.partition("@")[0]
 
 
 def list_row(recipe: llmb.Recipe, older: Sequence[str]) -> tuple[str, ...]:

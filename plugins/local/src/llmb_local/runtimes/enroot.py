@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 
 from llmb import (
     Environment,
@@ -92,14 +91,8 @@ def _mount(mount: Mount) -> str:
 
     Raise SpecError if a path contains a character that fstab fields cannot contain.
     """
-    return ":".join(_mount_fields(mount))
-
-
-def _mount_fields(mount: Mount) -> Iterator[str]:
     for path in (mount.source, mount.target):
         if set(path) & set(": \t\n\\#"):
             message = f"{format_value(path)} contains a character that enroot's mounts do not support"
             raise SpecError(Fault(message=message, key="target.runtime", expected="another runtime, or another path"))
-        yield path
-    yield "none"
-    yield f"x-create=auto,rbind,{'ro' if mount.read_only else 'rw'}"
+    return f"{mount.source}:{mount.target}:none:x-create=auto,rbind,{'ro' if mount.read_only else 'rw'}"

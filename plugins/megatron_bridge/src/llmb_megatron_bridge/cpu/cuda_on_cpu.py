@@ -11,7 +11,7 @@ import importlib.abc
 import importlib.machinery
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -73,17 +73,13 @@ class _NoStream:
         """Do nothing: all work is already complete."""
 
 
-def _no_operation() -> Callable[..., None]:
-    return lambda *_, **__: None  # a new function for each name: PyTorch keeps a table of them
-
-
 def _replace_cuda() -> None:
     cuda: Any = torch.cuda
     cuda.is_available = lambda: True
     cuda.device_count = lambda: 1
     cuda.current_device = lambda: 0
     for name in ("set_device", "synchronize", "empty_cache", "manual_seed", "reset_peak_memory_stats"):
-        setattr(cuda, name, _no_operation())
+        setattr(cuda, name, lambda *_, **__: None)  # a function for each name: PyTorch keeps a table of them
     cuda.Stream = cuda.stream = _NoStream
     cuda.current_stream = lambda *_, **__: _NoStream()
     cuda.default_generators = (torch.default_generator,)

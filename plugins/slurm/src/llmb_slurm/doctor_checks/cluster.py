@@ -112,7 +112,7 @@ def _partition(target: Target[SlurmOptions]) -> DoctorCheck:
         remedy = f"set partition, account or qos in [target] to one {MINE}"
         return DoctorCheck(name="partition", ok=False if certain else None, detail=reason, remedy=remedy)
     if (
-        _runs_use_gpus(target)
+        target.gpu_types != ("cpu",)  # without runs, assume that they use GPUs
         and options.gpu_request != "none"
         and not any("gpu" in existing[name].rpartition("|")[2] for name in names)
     ):
@@ -121,11 +121,6 @@ def _partition(target: Target[SlurmOptions]) -> DoctorCheck:
         remedy += or_set_in_target("partition", others)
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
     return DoctorCheck(name="partition", ok=True, detail=detail)
-
-
-def _runs_use_gpus(target: Target[SlurmOptions]) -> bool:
-    """Check whether runs use GPUs. Without runs, assume so."""
-    return target.gpu_types != ("cpu",)
 
 
 def _closed(name: str, target: Target[SlurmOptions]) -> tuple[str, bool] | None:
