@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import attrs
 
@@ -48,24 +49,21 @@ class Redactor:
     words: Mapping[bytes, bytes]
     ambiguous: frozenset[bytes]
     paths: frozenset[str] = frozenset()
-    _everywhere: re.Pattern[bytes] = attrs.field(init=False, repr=False)
-    _as_name: re.Pattern[bytes] = attrs.field(init=False, repr=False)
-    _labelled: re.Pattern[bytes] = attrs.field(init=False, repr=False)
 
-    @_everywhere.default
-    def _compile_everywhere(self) -> re.Pattern[bytes]:
+    @cached_property
+    def _everywhere(self) -> re.Pattern[bytes]:
         begin = rb"(?:(?<![%s])|(?<=stepd-))" % NOT_IN_NAME.encode()  # a daemon of job steps may name its node so
         return re.compile(begin + _any_of(self.words.keys() - self.ambiguous))
 
-    @_as_name.default
-    def _compile_as_name(self) -> re.Pattern[bytes]:
+    @cached_property
+    def _as_name(self) -> re.Pattern[bytes]:
         name = _any_of(self.ambiguous & self.words.keys())
         before = [rb"/home/", rb"/Users/", rb"@", rb"~", rb"stepd-", *self._paths_before_names()]
         begin = b"|".join(rb"(?<=%s)" % each for each in before)
         return re.compile(rb"(?:%s)%s|(?<![%s])%s(?=@\w)" % (begin, name, NOT_IN_NAME.encode(), name))
 
-    @_labelled.default
-    def _compile_labelled(self) -> re.Pattern[bytes]:
+    @cached_property
+    def _labelled(self) -> re.Pattern[bytes]:
         name = _any_of(self.ambiguous & self.words.keys())
         words = _any_of(each for each in self.ambiguous & self.words.keys() if not NUMBER.fullmatch(each))
         values = rb"\[[^\]]{0,%d}\]|[\"']%s(?=[\"':])|%s" % (MOST_LISTED, name, words)
