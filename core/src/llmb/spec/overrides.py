@@ -58,17 +58,14 @@ def _contradiction(key: _Key, value: Any, other: _Key, other_value: Any) -> Faul
 def _nest(key: str, value: Any) -> dict[str, Any]:
     """Return the tables of a dotted key with this value. TOML splits the key, because its parts may be quoted."""
     try:
-        tables = parse_toml(f"{key} = 0")
-    except SpecError:
-        tables = {}
-    table = tables
-    while len(table) == 1:
-        [(part, below)] = table.items()
-        if not isinstance(below, dict):
-            table[part] = value
-            return tables
-        table = below
-    raise SpecError(Fault(message=f"{key!r} is not a dotted key", file=FROM_SET, expected="table.key=value"))
+        [((*above, name), _)] = leaves(parse_toml(f"{key} = 0"))
+    except (SpecError, ValueError):
+        message = f"{key!r} is not a dotted key"
+        raise SpecError(Fault(message=message, file=FROM_SET, expected="table.key=value")) from None
+    tables = {name: value}
+    for part in reversed(above):
+        tables = {part: tables}
+    return tables
 
 
 def _parse_value(text: str) -> Any:
