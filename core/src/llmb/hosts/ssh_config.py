@@ -20,13 +20,13 @@ UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 SECTION = re.compile(r"\s*(host|match)(?:\s*=\s*|\s+)", re.IGNORECASE)
 
 
-def read_ssh_config(machine: Path = Path("/etc/ssh/ssh_config")) -> SSHConfig:
-    """Read both files; the first value of a key wins, as in OpenSSH.
+def read_ssh_config() -> SSHConfig:
+    """Read the files of the user and of the machine; the first value of a key wins, as in OpenSSH.
 
     Raise TargetError if a file cannot be read or parsed.
     """
     config = SSHConfig()
-    for file in (Path(os.path.expanduser("~/.ssh/config")), machine):
+    for file in (Path(os.path.expanduser("~/.ssh/config")), Path("/etc/ssh/ssh_config")):
         try:
             if not file_exists(file):
                 continue

@@ -96,8 +96,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _positive_int(value: Any) -> int:
-    if type(value) is int and 1 <= value <= LARGEST:
-        return value
     if not _is_integer(value) or value < 1:
         raise InvalidValueError.of(value, "a positive integer")
     if value > LARGEST:

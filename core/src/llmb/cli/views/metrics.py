@@ -54,7 +54,7 @@ def tflops_row(metrics: llmb.Metrics | None) -> tuple[str, str]:
     return "TFLOP/s", f"{tflops} per GPU" if tflops else ""
 
 
-def metric_notes(metrics: llmb.Metrics | None, notes: Collection[str] = ()) -> list[str]:
+def metric_notes(metrics: llmb.Metrics | None, notes: Collection[str]) -> list[str]:
     """Return notes on a missing or doubtful MFU, except what the ``notes`` of the result explain already."""
     if metrics is None:
         return []
