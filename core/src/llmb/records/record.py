@@ -9,10 +9,10 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -26,6 +26,8 @@ from llmb.values.errors import RecordError, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.steps import Step
 from llmb.values.toml_files import parse_toml
+
+T = TypeVar("T")
 
 TASK_LOG = "preparation.log"  # the copy of a failed task's log
 
@@ -131,7 +133,7 @@ class RunRecord:
         A torn last line is left for the next call. Raise RecordError.
         """
         events, self._first_events = self._first_events, []
-        found = _stat(self.directory / "events.jsonl")
+        found = _unless_missing(Path.stat, self.directory / "events.jsonl")
         if found and found.st_size > self._events_read:
             others, self._events_read = self._decode_events(self._events_read)
             events += others
@@ -199,7 +201,7 @@ class RunRecord:
 
     def log_size(self, name: str) -> int:
         """Return the size of a log's copy in bytes, which is how much of the log was read. Raise RecordError."""
-        found = _stat(self.logs / name)
+        found = _unless_missing(Path.stat, self.logs / name)
         return found.st_size if found else 0
 
     def request_cancel(self) -> None:
@@ -210,7 +212,7 @@ class RunRecord:
     @property
     def cancel_requested(self) -> int:
         """The time of the last request to cancel the run, in nanoseconds since 1970, or 0. Raise RecordError."""
-        found = _stat(self.directory / "cancel")
+        found = _unless_missing(Path.stat, self.directory / "cancel")
         return found.st_mtime_ns if found else 0
 
     def is_cancelled(self) -> bool:
@@ -264,18 +266,13 @@ def _write_synced(file: Path, data: bytes) -> None:
 
 def read_file(file: Path) -> bytes | None:
     """Return the content of a file, or None if it does not exist. Raise RecordError."""
-    try:
-        return read_regular(file)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise RecordError(f"{file} cannot be read: {error.strerror}") from error
+    return _unless_missing(read_regular, file)
 
 
-def _stat(file: Path) -> os.stat_result | None:
-    """Return the size and times of a file, or None if it does not exist. Raise RecordError."""
+def _unless_missing(read: Callable[[Path], T], file: Path) -> T | None:
+    """Return what ``read`` returns for a file, or None if the file does not exist. Raise RecordError."""
     try:
-        return file.stat()
+        return read(file)
     except FileNotFoundError:
         return None
     except OSError as error:
