@@ -14,6 +14,7 @@ import attrs
 from llmb.analysis.confidence import MOST_REPEATS, Group, margin_of_mean, repeats_to_settle
 from llmb.analysis.measuring_window import MeasuredWindow, Summary
 from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
+from llmb.values.error_text import counted
 from llmb.values.run_states import Verdict
 from llmb.values.steps import Step
 
@@ -145,7 +146,7 @@ def _judge_group(group: Group, published_s: float, tolerance: float) -> Judgemen
     if low > limit + ROUNDING:
         return attrs.evolve(judgement, verdict="fail")
     more = repeats_to_settle(group, abs(ratio - limit) / ratio)
-    advice = f"about {more} more repeat{'s' if more > 1 else ''} would settle it" if more else TOO_CLOSE
+    advice = f"about {counted(more, 'more repeat')} would settle it" if more else TOO_CLOSE
     return attrs.evolve(add_clause(judgement, advice), more_repeats=more)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from llmb import Fault, Job, SpecError, Target, format_value, is_gpu_of_type
+from llmb import Fault, Job, SpecError, Target, counted, format_value, is_gpu_of_type
 from llmb_local.options import LocalOptions
 
 GPU_REMEDIES = {
@@ -77,10 +77,9 @@ def _too_few(job: Job, usable: int, target: Target[LocalOptions]) -> Fault:
     reason = target.facts.get("nvidia-smi.error") or (f"CUDA_VISIBLE_DEVICES is {visible}" if visible else "")
     if target.options.machine_gpus is not None:
         reason = ""  # the user stated the number
-    needs = f"{job.gpus_per_node} GPU{'s' if job.gpus_per_node > 1 else ''}"
     has = f"this machine has {usable or 'none'}{f' ({reason})' if reason else ''}"
     return Fault(
-        message=f"the job needs {needs}, but {has}",
+        message=f"the job needs {counted(job.gpus_per_node, 'GPU')}, but {has}",
         key="workload.gpus",
         expected=f"at most {usable}"
         if usable
