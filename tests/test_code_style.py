@@ -42,14 +42,15 @@ ALLOWED = {
     # the launchers whose reports do not show that a process continued
     "logs/exceptions.py": {"mpirun", "torch"},
     # the origin of the texts that identify a cause
-    "logs/signatures/datasets_and_models.toml": {"cuda"},
+    "logs/signatures/builds.toml": {"cuda", "deepspeed", "jax", "pytorch", "torch"},
+    "logs/signatures/datasets_and_models.toml": {"cuda", "pytorch"},
     "logs/signatures/files.toml": {"pytorch", "torch"},
     "logs/signatures/gpu.toml": {"cuda", "pytorch", "torch", "transformer engine"},
     "logs/signatures/memory.toml": {"cuda", "pytorch", "torch", "transformer engine"},
     "plugins/declared/file.py": {"torchrun"},  # a launcher of any PyTorch script
     "plugins/declared/command.py": {"torchrun", "pytorch"},
     "plugins/declared/read_file.py": {"torchrun"},
-    "logs/signatures/processes.toml": {"torchrun", "deepspeed"},
+    "logs/signatures/processes.toml": {"torchrun", "deepspeed", "pytorch"},
     "logs/signatures/communication.toml": {"hydra", "pytorch"},  # also the name of MPICH's launcher
 }
 

@@ -93,7 +93,7 @@ MADE = {
     "Xid 79": (
         "node22 kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=0, GPU has fallen off the bus.\n"
         + labelled(4, *TRACEBACK, "RuntimeError: CUDA error: unspecified launch failure"),
-        "the driver reports a GPU error (79: the hardware fell off the bus)", None, None,
+        "the driver reports a GPU error (79: the hardware fell off the bus)", None, "node22",
     ),
     "shared memory of a container": (
         "[rank2]: RuntimeError: DataLoader worker (pid 311) is killed by signal: Bus error. It is possible that "

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from parts import public_failures as public
 from parts import recent_failures as recent
 from parts.command_line import Llmb, command_line
 
@@ -267,7 +268,11 @@ def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
     return command_line(capsys)
 
 
-@pytest.mark.parametrize("case", [*REPORTED.values(), *recent.FAILED.values()], ids=[*REPORTED, *recent.FAILED])
+@pytest.mark.parametrize(
+    "case",
+    [*REPORTED.values(), *recent.FAILED.values(), *public.FAILED.values()],
+    ids=[*REPORTED, *recent.FAILED, *public.FAILED],
+)
 def test_a_reported_failure_has_its_cause(llmb: Llmb, tmp_path: Path, case: tuple[str, str, int | None, str]) -> None:
     text, *expected = case
     log = tmp_path / "job.out"
@@ -280,7 +285,9 @@ def test_a_reported_failure_has_its_cause(llmb: Llmb, tmp_path: Path, case: tupl
 
 
 @pytest.mark.parametrize(
-    "text", [*HARMLESS, *(recent.STEPS + each for each in recent.HARMLESS)], ids=lambda text: text[-60:]
+    "text",
+    [*HARMLESS, *(recent.STEPS + each for each in (*recent.HARMLESS, *public.HARMLESS))],
+    ids=lambda text: text[-60:],
 )
 def test_a_message_of_a_healthy_run_is_no_cause(llmb: Llmb, tmp_path: Path, text: str) -> None:
     log = tmp_path / "job.out"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Final
 
 import attrs
 
-from llmb.logs.exceptions import SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
+from llmb.logs.exceptions import AT_THE_END, SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
 from llmb.logs.files import read_part
 from llmb.logs.last_messages import LONGEST_LINE
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line, processes_of_logs
+from llmb.logs.rank_labels import label_of
 from llmb.logs.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
 from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, tail_starts, text_below
 from llmb.logs.timestamps import comparable, seconds_in, time_at
@@ -30,6 +32,13 @@ PEER_DIED: Final = "another process of the run died"
 
 IMPORT_ERRORS: Final = ("ImportError", "ModuleNotFoundError")
 """Exceptions that programs also print about an optional module, before they continue without it."""
+
+OF_LAUNCHERS: Final = ("CalledProcessError",)
+"""Exceptions that launchers raise because of another process, besides those that name the connection to it."""
+
+_TRACEBACK = re.compile(rb"\btraceback +: Traceback \(most recent call last\):")
+_RULE = re.compile(rb"(?m)^.{0,80}?[=-]{20,}\s*$")
+"""The traceback in the report of a launcher, and the line that ends the report."""
 
 SIDE_EFFECTS: Final = 16 << 10
 AT_ONCE_S: Final = 60
@@ -106,13 +115,12 @@ class Diagnosis:
             return exception
         if best.signature.primary:
             failure = self._failure(best.signature, best.path, best.offset, best.cause, best.process)
-            later = self._after_import(best, failure.evidence.encode())
-            return self._failure(later.signature, later.path, later.offset, later.cause) if later else failure
+            return self._after_import(best, failure.evidence.encode()) or failure
         errors = self.errors({hit.path: hit.offset for hit in hits})
-        if best.signature.report:
-            return self.own_exception(errors) or self._report(best, errors)
-        if exception := self.own_exception(errors):
+        if exception := self.own_exception(errors) or self._reported_exception():
             return exception
+        if best.signature.report:
+            return self._report(best, errors)
         if best.signature.cause == PEER_DIED and (ending := _ending_below(best, endings)):
             return self._failure(ending.signature, ending.path, ending.offset, ending.cause)
         path, offset = next(((path, found[-1].offset) for path, found in errors if found), (best.path, best.offset))
@@ -128,21 +136,39 @@ class Diagnosis:
                 return self._exception(path, error)
         return self._exception(*candidates[0]) if candidates else None
 
-    def _after_import(self, hit: Hit, line: bytes) -> Hit | None:
-        """Return the signature in the exception that ended a process after it survived a failed import in ``line``.
+    def _after_import(self, hit: Hit, line: bytes) -> Failure | None:
+        """Return the exception that ended a process after it survived a failed import in ``line``, or None.
 
-        An exception without a signature is left out, because a launcher may have raised it.
+        Without a signature, it counts only if the process continued after the import, and if no launcher raised it.
         """
         if LoggedError(hit.offset, line, ended_rank=False).exception not in IMPORT_ERRORS:
             return None
         rank = self._process(hit.path, line).rank
         later = [error for error in dict(self.errors({}))[hit.path] if error.offset > hit.offset]
         final = first_exception([each for each in later if self._process(hit.path, each.line).rank == rank], ended=True)
-        if final is None or is_chained(read_part(hit.path, hit.offset, min(final.offset, hit.offset + SIDE_EFFECTS))):
+        if final is None:
+            return None
+        between = read_part(hit.path, hit.offset, min(final.offset, hit.offset + SIDE_EFFECTS))
+        if is_chained(between):
             return None
         found = self.search.find(hit.path, final.offset)
-        is_in_line = found is not None and found.offset <= final.offset + len(final.line)
-        return found if found and is_in_line and found.weight == 0 else None
+        if found and found.offset <= final.offset + len(final.line) and found.weight == 0:
+            return self._failure(found.signature, found.path, found.offset, found.cause)
+        lines = [each for each in read_tail(between) if each.kind == "text" and not self.search.is_report(each.line)]
+        continued = sum(self._process(hit.path, each.line).rank == rank for each in lines) > AT_THE_END
+        return self._exception(hit.path, final) if continued and final.exception not in OF_LAUNCHERS else None
+
+    def _reported_exception(self) -> Failure | None:
+        """Return the exception in a launcher's report about the process that failed first, or None."""
+        for hit in self._reports:
+            section = read_part(hit.path, hit.offset, hit.offset + SIDE_EFFECTS)
+            section = section[: end.start()] if (end := _RULE.search(section)) else section
+            if begin := _TRACEBACK.search(section):
+                label = label_of(section[section.rfind(b"\n", 0, begin.start()) + 1 :])
+                errors = [each for each in find_errors(section) if label_of(each.line) == label]
+                if error := first_exception(errors):
+                    return self._exception(hit.path, attrs.evolve(error, offset=hit.offset + error.offset), hit.process)
+        return None
 
     def unknown(self, logs: Sequence[tuple[Path, list[LoggedError]]]) -> Failure | None:
         """Return an unknown cause with the last error that ended a rank, or None if none did."""
@@ -174,9 +200,9 @@ class Diagnosis:
             found.append((path, [attrs.evolve(error, offset=start + error.offset) for error in errors]))
         return found
 
-    def _exception(self, path: Path, error: LoggedError) -> Failure:
+    def _exception(self, path: Path, error: LoggedError, process: Process = NOBODY) -> Failure:
         signature = signature_of_exception(error.exception)
-        failure = self._failure(signature, path, error.offset, signature.cause)
+        failure = self._failure(signature, path, error.offset, signature.cause, process)
         if not failure.evidence.endswith(":"):
             return failure
         message = text_below(path, error.offset)  # of an exception whose message begins with a line end

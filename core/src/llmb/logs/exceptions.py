@@ -67,8 +67,8 @@ _GROUP = b"Exception Group Traceback (most recent call last):"
 _MARGIN = re.compile(rb" *\| ?| +(?=\+-)")
 """What Python prints at the beginning of each line of an exception group."""
 
-_WRAPPER = re.compile(rb"(?:[A-Za-z_]\w*\.)*(?:(?:Base)?ExceptionGroup|ProcessRaisedException):")
-"""An exception that contains the errors of others. Python prints these errors after it."""
+_WRAPPER = re.compile(rb"(?:[A-Za-z_]\w*\.)*(?:(?:Base)?ExceptionGroup|ProcessRaisedException|CheckpointException):")
+"""An exception that contains the errors of others, which are printed after it."""
 
 _TRACKER = b'multiprocessing/resource_tracker.py"'
 """Part of a stack frame of the process that cleans up for others. Its exceptions mean nothing."""
@@ -192,7 +192,8 @@ class _Rank:
     frames: bool = False
     uncaught: bool = False
     of_tracker: bool = False
-    reported: bool = False
+    reported: int = 0
+    patience: int = 0
     of_task: bool = False
     last_error: int | None = None
 
@@ -238,10 +239,21 @@ def _read_line(offset: int, line: bytes, label: bytes, text: bytes, rank: _Rank,
             rank.last_error = len(kept)
         elif _REPORT.match(stripped):
             kind = "report"
-        rank.reported = _REPORTED.search(stripped) is not None
+        _expect_reported(rank, stripped, is_error=bool(is_error))
         rank.of_task = bool(is_error) and _OF_TASK.match(stripped) is not None
         kept.append(TailLine(offset, line.strip(), label, kind, uncaught=rank.uncaught))
     rank.frames = rank.uncaught = rank.of_tracker = False
+
+
+def _expect_reported(rank: _Rank, text: bytes, *, is_error: bool) -> None:
+    """Count the exceptions to come that end no process. Several processes may write such reports at the same time."""
+    if _REPORTED.search(text):
+        rank.reported, rank.patience = rank.reported + 1, AT_THE_END
+    elif is_error:
+        rank.reported = max(0, rank.reported - 1)
+    else:
+        rank.patience -= 1
+        rank.reported = rank.reported if rank.patience > 0 else 0
 
 
 def _unlabelled(line: bytes) -> bytes:

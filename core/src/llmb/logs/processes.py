@@ -32,6 +32,7 @@ _HOST_IN_MESSAGE = re.compile(
     rb"|^\[([\w.-]+):\d+ *:\d+:\d+\] "  # [host:pid:thread:pid]
     rb"|\*\*\* (?:STEP|JOB) \S+ ON (\w[\w.-]*)"
     rb"|error: Node failure on (\w[\w.-]*)"
+    rb"|^([A-Za-z][\w.-]*) kernel: (?:\[[ \d.]+\] )?(?:NVRM|nvidia|amdgpu|Out of memory|oom-kill|Memory cgroup)"
 )
 
 _NUMBER = re.compile(r"(\d+)")
