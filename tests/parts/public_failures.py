@@ -291,6 +291,47 @@ FAILED = {
         "corrupted. This is likely an XLA compiler bug or your job hit a bad TPU hardware.\n",
         "an accelerator halted", None, None,
     ),
+    # NVIDIA/enroot 30, 32, 141; NVIDIA/pyxis 87
+    "import on NFS": (
+        f"slurmstepd: error: pyxis:     enroot-mksquashovlfs: failed to mount overlay: 0:1: Invalid argument\n{PYXIS}",
+        "enroot's directories are on a file system that has no overlays", None, None,
+    ),
+    "capability of enroot": (
+        "enroot-aufs2ovlfs: failed to set capabilities: Operation not permitted\n",
+        "the nodes do not allow users to convert images", None, None,
+    ),
+    "image that cannot be mounted": (
+        "[WARN] fuse: unknown option `uid=2039'\n[ERROR] Failed to mount: /home/folz/ubuntu.sqsh\n",
+        "the node cannot mount the image", None, None,
+    ),
+    "devices of another boot": (
+        'Error: setting up CDI devices: failed to inject devices: failed to stat CDI host device "/dev/dri/card": no\n',
+        "the container engine does not know the GPUs of the node", None, None,
+    ),
+    "devices that may not be opened": (
+        "Failed to initialize NVML: Insufficient Permissions\n", "the container may not open the devices of the GPUs",
+        None, None,
+    ),
+    "files of Podman": (
+        "Error: crun: open `/home/u1/storage/overlay/cb4/merged`: Permission denied: OCI permission denied\n",
+        "the container engine may not use a file", None, None,
+    ),
+    "limits of System V": (
+        "[170.1] [n3:20:0] UCX  ERROR shmget(size=4194304) for mm_recv_desc failed: Cannot allocate memory, please "
+        "check shared memory limits by 'ipcs -l'\n", "the node allows too little shared memory of System V", None, None,
+    ),
+    "read-only image": (
+        FRAMES + "OSError: [Errno 30] Read-only file system: '/opt/x'\n",
+        "the program writes to a file system that is read-only", None, None,
+    ),
+    "no launcher": (
+        FRAMES + "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable "
+        "MASTER_ADDR expected, but not set\n", "the launcher did not set the variable MASTER_ADDR", None, None,
+    ),
+    "interface of Gloo": (
+        FRAMES + "RuntimeError: [enforce fail at device.cc:83] ifa != nullptr. Unable to find address for: eth0\n",
+        "Gloo found no network interface (eth0)", None, None,
+    ),
     "node that was shut down": (
         STEPS + "Pod was terminated in response to imminent node shutdown.\n",
         "the node was shut down while the job ran", None, None,
