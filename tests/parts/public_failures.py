@@ -11,6 +11,8 @@ STEPS = "".join(
 )
 NOT_DIVISIBLE = "the parallel degrees or batch sizes do not fit the model or the number of GPUs"
 BATCH = "the batch sizes do not fit the parallel degrees"
+BINDING = "the CPU binding does not match the job's cores"
+SHARED_MEMORY = "the container has too little shared memory"
 CONTROLLER = "Slurm's controller did not respond"
 CREDENTIAL = "a node rejected the job's credential"
 GPU_CHECK = "a check on the GPU failed (device-side assert)"
@@ -331,6 +333,44 @@ FAILED = {
     "interface of Gloo": (
         FRAMES + "RuntimeError: [enforce fail at device.cc:83] ifa != nullptr. Unable to find address for: eth0\n",
         "Gloo found no network interface (eth0)", None, None,
+    ),
+    # chapel-lang/chapel 26788, Emmi-AI/noether 233
+    "binding of CPUs": (
+        "srun: error: CPU binding outside of job step allocation, allocated CPUs are: 0x00FFFF.\n"
+        + launched("n1", "Unable to satisfy cpu bind request"), BINDING, None, None,
+    ),
+    "layout of tasks": (launched("n1", "Unable to layout tasks on given cpus"), BINDING, None, None),
+    # snakemake/snakemake 2912, dask/dask 12208
+    "options of an enclosing job": (
+        "srun: fatal: SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive.\n",
+        "srun rejected its options", None, None,
+    ),
+    "options of sbatch": (
+        "sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.\n",
+        "Slurm rejected the job", None, None,
+    ),
+    "program that may not run": (
+        "slurmstepd: error: execve(): /home/u/run.sh: Permission denied\n",
+        "a program that the job starts cannot be executed (Permission denied)", None, None,
+    ),
+    "memory file of Python": (
+        FRAMES + "OSError: [Errno 28] No space left on device: '/dev/shm/psm_ab12'\n", SHARED_MEMORY, None, None,
+    ),
+    "memory file of PyTorch": (
+        FRAMES + "RuntimeError: unable to open shared memory object </torch_1_2> in read-write mode: No space left on "
+        "device (28)\n", SHARED_MEMORY, None, None,
+    ),
+    "files of PyTorch": (
+        FRAMES + "RuntimeError: unable to open shared memory object </torch_1_2> in read-write mode: Too many open "
+        "files (24)\n", "a process had too many files open", None, None,
+    ),
+    "port of a container": (
+        "docker: Error response from daemon: Bind for 0.0.0.0:29500 failed: port is already allocated.\n",
+        "a port is in use on the node", None, None,
+    ),
+    "part of a download": (
+        "requests.exceptions.ChunkedEncodingError: ('Connection broken: IncompleteRead(3 bytes read)')\n",
+        "a download was cut off", None, None,
     ),
     "node that was shut down": (
         STEPS + "Pod was terminated in response to imminent node shutdown.\n",
