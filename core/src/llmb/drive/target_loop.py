@@ -1,6 +1,6 @@
 """The loop of one target group: each tick observes, records events, and performs the effects that states call for."""
 
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from llmb.drive.admission import Admission
@@ -208,49 +208,49 @@ class TargetLoop:
         yield from self._notes()
 
     def _submit(self, units: UnitStates, performed: set[tuple[str, Effect]]) -> Iterator[Event]:
-        """Submit jobs in batches, without a pause between them."""
+        """Submit jobs in batches. While a batch is being submitted, record the answers to the batch before it."""
         answers: list[UnitObservation] = []
-        while units:
-            answers = yield from self._submit_batch(units, answers)
-            effect, units = self._due_effect(performed) or ("submit", [])
+        while True:
+            previous, answers = answers, []
+            submission = self._start_submission(units, answers)
+            try:
+                yield from self._prepare_next_batch(previous)
+                submission.result()
+            except TargetError:
+                yield from self._transitions.record(answers)
+                raise
+            except (GeneratorExit, KeyboardInterrupt):
+                submission.wait()  # a later process finds the jobs
+                raise
+            self._submitting = False
+            effect, units = self._due_effect(performed) or (None, [])
             if effect != "submit":
                 break
             performed.update((unit.id, effect) for unit, _ in units)
         yield from self._transitions.record(answers)
         yield from self._notes()
 
-    def _submit_batch(
-        self, units: UnitStates, answers: list[UnitObservation]
-    ) -> Generator[Event, None, list[UnitObservation]]:
-        """Submit a batch of jobs, and return the answers.
-
-        Meanwhile record the ``answers`` to the previous batch, and that the next runs are ready to be submitted. They
-        include those whose records were created since the tick began.
-        """
+    def _start_submission(self, units: UnitStates, answers: list[UnitObservation]) -> Background:
+        """Begin to submit a batch of jobs. Each answer is appended to ``answers``, also before an error."""
         self.runner.tasks.note_references(self.units.awaited())
         self._submitting = True
-        observed: list[UnitObservation] = []
 
         def submit() -> None:
             for each in self.runner.submit(units):
-                observed.append(each)  # noqa: PERF402  # keeps what was observed before an error
+                answers.append(each)  # noqa: PERF402  # keeps what was observed before an error
 
-        submission = Background(submit, threaded=self._admission.more or self.recording)
-        try:
-            yield from self._transitions.record(answers)
-            yield from self._transitions.lock_created()
-            yield from self._admit_ready_runs(BATCH)
-            if self._recorder:
-                self._recorder.create_more(MORE_RECORDS)
-            submission.result()
-        except TargetError:
-            yield from self._transitions.record(observed)
-            raise
-        except (GeneratorExit, KeyboardInterrupt):
-            submission.wait()  # a later process finds the jobs
-            raise
-        self._submitting = False
-        return observed
+        return Background(submit, threaded=self._admission.more or self.recording)
+
+    def _prepare_next_batch(self, answers: list[UnitObservation]) -> Iterator[Event]:
+        """Record the answers to the previous batch, and that the next runs are ready to be submitted.
+
+        They include those whose records were created since the tick began.
+        """
+        yield from self._transitions.record(answers)
+        yield from self._transitions.lock_created()
+        yield from self._admit_ready_runs(BATCH)
+        if self._recorder:
+            self._recorder.create_more(MORE_RECORDS)
 
     def _update_references(self) -> None:
         """Note on the target what the runs wait for, and remove the notes about tasks that are over."""
