@@ -111,19 +111,21 @@ class TargetLoop:
         except LlmbError as error:
             self._may_have_submitted |= self._submitting and isinstance(error, UnknownOutcomeError)
             yield from self._notes()
-            if not isinstance(error, TargetError) or not (self._has_jobs or self._is_cut(error)):
-                if self._recorder and isinstance(error, TargetError) and not isinstance(error, BusyError):
-                    yield from self._fail_unsubmitted(self._recorder, error)
-                yield from self._note_unanswered(error)
-                left = [each for each in self.runner.runs if self.units.states[each].stage != "ended"]
-                raise with_recovery_hint(error, (self.runner.runs[each].record for each in left)) from error
-            yield from self._connection.lost(error)
-        else:
-            yield from self._connection.restored()
+            if isinstance(error, TargetError) and self._may_recover(error):
+                yield from self._connection.lost(error)
+                return
+            if isinstance(error, TargetError) and self._recorder and not isinstance(error, BusyError):
+                yield from self._fail_unsubmitted(self._recorder, error)
+            yield from self._note_unanswered(error)
+            left = [each for each in self.runner.runs if self.units.states[each].stage != "ended"]
+            raise with_recovery_hint(error, (self.runner.runs[each].record for each in left)) from error
+        yield from self._connection.restored()
 
-    def _is_cut(self, error: TargetError) -> bool:
-        """Check whether only the connection failed, after the target responded to this process."""
-        return not self.runner.group.error and isinstance(error, UnreachableError | UnknownOutcomeError)
+    def _may_recover(self, error: TargetError) -> bool:
+        """Check whether to wait for a later tick: jobs are there, or only the connection failed after a response."""
+        if self.runner.group.error:
+            return False
+        return self._has_jobs or isinstance(error, UnreachableError | UnknownOutcomeError)
 
     def _fail_unsubmitted(self, recorder: SweepRecorder, error: TargetError) -> Iterator[Event]:
         """End the runs that this process recorded and certainly did not submit, so that no later process submits them.
@@ -146,8 +148,6 @@ class TargetLoop:
     @property
     def _has_jobs(self) -> bool:
         """True if jobs of this group continue without this process, or have results to collect."""
-        if self.runner.group.error:
-            return False
         return self._may_have_submitted or any(
             state.stage in IN_FLIGHT or (state.stage == "ending" and state.submitted)
             for state in self.units.states.values()
