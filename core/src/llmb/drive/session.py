@@ -25,6 +25,19 @@ RECORDING_PAUSE_S = 0.1
 """Pause between two ticks while records of a sweep are still being created."""
 
 
+@attrs.define
+class _Clock:
+    """The time since a session began. Each pause counts in full, even if the caller's ``sleep`` returned early."""
+
+    least_s: float = 0.0
+    _began_s: float = attrs.field(factory=time.monotonic)
+
+    @property
+    def now_s(self) -> float:
+        """The seconds since the session began."""
+        return max(self.least_s, time.monotonic() - self._began_s)
+
+
 @attrs.define(eq=False)
 class Session:
     """Runs that this process drives. Iterating drives them.
@@ -156,21 +169,14 @@ class Session:
 
     def _drive(self, until: Until) -> Generator[Event | float, None, list[Exception]]:
         """Tick each loop at its own pace. Return the errors that ended a loop."""
-        paces = {loop: PollInterval(loop.poll_interval_s, loop.read_interval_s) for loop in self._loops}
+        clock, errors = _Clock(), list[Exception]()
         going = [loop for loop in self._loops if not _is_done(loop, until)]
-        errors, began_s, now_s = list[Exception](), time.monotonic(), 0.0
+        paces = {loop: PollInterval(loop.poll_interval_s, loop.read_interval_s) for loop in going}
         while going:
+            now_s = clock.now_s
             for loop in [each for each in going if paces[each].due_s <= now_s]:
-                pace = paces[loop]
-                polls = pace.poll_due_s <= now_s
                 try:
-                    yield from self._with_notifications(loop, loop.tick() if polls else loop.read())
-                    after_s = max(now_s, time.monotonic() - began_s)
-                    if polls or loop.changed:
-                        pace.plan_poll(after_s, changed=loop.changed or loop.awaits_history)
-                    pace.plan_read(after_s, running=loop.running, reading=loop.reading)
-                    if polls and loop.recording:
-                        pace.poll_due_s = now_s + RECORDING_PAUSE_S
+                    yield from self._poll_or_read(loop, paces[loop], clock)
                 except Exception as error:  # noqa: BLE001  # raised when the runs on other targets are over
                     errors.append(error)
                     going.remove(loop)
@@ -179,12 +185,23 @@ class Session:
                         text = str(error) if isinstance(error, LlmbError) else exception_text(error)
                         yield stamp(Note(text=f"{text}; other runs continue"))
             going = [each for each in going if not _is_done(each, until)]
-            now_s = max(now_s, time.monotonic() - began_s)
             if going:
-                next_s = min(paces[each].due_s for each in going)
-                yield max(0.0, next_s - now_s)
-                now_s = max(next_s, time.monotonic() - began_s)
+                due_s = min(paces[each].due_s for each in going)
+                yield max(0.0, due_s - clock.now_s)
+                clock.least_s = due_s
         return errors
+
+    def _poll_or_read(self, loop: TargetLoop, pace: PollInterval, clock: _Clock) -> Iterator[Event]:
+        """Poll the target if a poll is due, else only read its logs. Then plan the next poll and the next read."""
+        began_s = clock.now_s
+        polls = pace.poll_due_s <= began_s
+        yield from self._with_notifications(loop, loop.tick() if polls else loop.read())
+        ended_s = clock.now_s
+        if polls or loop.changed:
+            pace.plan_poll(ended_s, changed=loop.changed or loop.awaits_history)
+        pace.plan_read(ended_s, running=loop.running, reading=loop.reading)
+        if polls and loop.recording:
+            pace.poll_due_s = began_s + RECORDING_PAUSE_S
 
 
 def _is_done(loop: TargetLoop, until: Until) -> bool:
