@@ -4,7 +4,7 @@ At most ``target.max_jobs`` runs of a sweep have a job, whichever processes driv
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
@@ -23,11 +23,14 @@ from llmb.values.errors import RecordError
 
 @attrs.frozen
 class _Claim:
-    """Runs that may be submitted, runs without a free slot, each with the reason, and those that cannot be counted."""
+    """Runs that cannot be submitted now.
 
-    admitted: set[str] = attrs.field(factory=set)
-    denied: dict[str, str] = attrs.field(factory=dict)
-    errors: dict[str, RecordError] = attrs.field(factory=dict)
+    ``later`` are decided later, ``denied`` have no free slot, each with the reason, and ``errors`` cannot be counted.
+    """
+
+    later: set[str]
+    denied: dict[str, str]
+    errors: dict[str, RecordError]
 
 
 @attrs.define
@@ -37,6 +40,7 @@ class _Slots:
     ``unfollowed`` are runs with a slot that this process does not follow.
     """
 
+    limit: JobLimit
     descriptor: int
     free: int
     unfollowed: list[str]
@@ -44,11 +48,17 @@ class _Slots:
 
     def take(self, run_id: str) -> bool:
         """Take a slot for the run. Return False if none is free."""
-        if self.free <= 0:
+        if self.free <= len(self.taken):
             return False
-        self.free -= 1
         self.taken.append(run_id)
         return True
+
+    def write(self) -> None:
+        """Append the runs that took a slot to the file, and sync it. Readers ignore blank lines and a torn line."""
+        lines = "".join(["\n", *(f"{run_id}\n" for run_id in self.taken)]).encode()
+        while lines:
+            lines = lines[os.write(self.descriptor, lines) :]
+        os.fsync(self.descriptor)
 
 
 class Admission:
@@ -76,10 +86,9 @@ class Admission:
         ready = [unit.id for unit in runs if self._units.has_dependencies(unit)]
         with ExitStack() as locks:
             claim = self._claim_slots(ready, most, locks)
-            later = set(ready) - claim.admitted - set(claim.denied) - set(claim.errors)
-            self.more = bool(later)
+            self.more = bool(claim.later)
             self.without_slot = claim.denied
-            yield [(unit, self._see(unit, claim)) for unit in runs if unit.id not in later]
+            yield [(unit, self._see(unit, claim)) for unit in runs if unit.id not in claim.later]
 
     def _see(self, unit: Unit, claim: _Claim) -> Observation | Exception:
         if error := claim.errors.get(unit.id):
@@ -88,27 +97,30 @@ class Admission:
         return isolate(partial(self._runner.see_dependencies, unit, self._units.states, may_submit=may_submit))
 
     def _claim_slots(self, ready: Sequence[str], most: int, locks: ExitStack) -> _Claim:
-        """Claim slots for at most ``most`` of these runs, and hold the locks of their sweeps. Others are left out."""
-        claim = _Claim()
-        opened: dict[JobLimit, _Slots | RecordError | None] = {}
+        """Claim slots for at most ``most`` of these runs, and hold the locks of their sweeps."""
+        sweeps: dict[JobLimit, _Slots | RecordError | None] = {}
+        admitted: set[str] = set()
+        denied: dict[str, str] = {}
+        errors: dict[str, RecordError] = {}
         for run_id in ready:
-            if len(claim.admitted) == most:
+            if len(admitted) == most:
                 break
             limit = self._runner.runs[run_id].job_limit
-            if limit and limit not in opened:
-                opened[limit] = self._open(limit, locks)
-            slots = opened[limit] if limit else None
-            if isinstance(slots, RecordError):
-                claim.errors[run_id] = slots
-            elif limit is None or (slots and slots.take(run_id)):
-                claim.admitted.add(run_id)
-            elif slots:
-                claim.denied[run_id] = f"waits for other runs (target.max_jobs = {limit.most})"
-                self._explain(run_id, limit, slots.unfollowed)
-        for limit, slots in opened.items():
-            if isinstance(slots, _Slots):
-                _write(limit, slots, claim)
-        return claim
+            if limit is None:
+                admitted.add(run_id)
+                continue
+            if limit not in sweeps:
+                sweeps[limit] = self._open(limit, locks)
+            match sweeps[limit]:  # None: another process holds the lock, so that the run is decided later
+                case RecordError() as error:
+                    errors[run_id] = error
+                case _Slots() as slots if slots.take(run_id):
+                    admitted.add(run_id)
+                case _Slots() as slots:
+                    denied[run_id] = f"waits for other runs (target.max_jobs = {limit.most})"
+                    self._explain(run_id, slots)
+        errors |= _write_slots(sweeps.values())
+        return _Claim(set(ready) - admitted - denied.keys() - errors.keys(), denied, errors)
 
     def _open(self, limit: JobLimit, locks: ExitStack) -> _Slots | RecordError | None:
         """Lock and return the slots of a sweep. Return None while another process holds the lock."""
@@ -120,19 +132,19 @@ class Admission:
             locks.callback(os.close, descriptor)
             holders = set(limit.file.read_text(encoding="utf-8", errors="replace").split("\n")) - {""}
             holders = {each for each in holders if self._has_job(each)}
-            return _Slots(descriptor, limit.most - len(holders), sorted(holders - self._runner.runs.keys()))
+            return _Slots(limit, descriptor, limit.most - len(holders), sorted(holders - self._runner.runs.keys()))
         except OSError as error:
             return _slots_error(limit, error)
         except RecordError as error:
             return error
 
-    def _explain(self, run_id: str, limit: JobLimit, unfollowed: Sequence[str]) -> None:
+    def _explain(self, run_id: str, slots: _Slots) -> None:
         """Note once for which runs of other processes a run waits: without a process, their slots never become free."""
-        if unfollowed and limit not in self._explained:
-            self._explained.add(limit)
-            ids, more = first_ids(unfollowed)
+        if slots.unfollowed and slots.limit not in self._explained:
+            self._explained.add(slots.limit)
+            ids, more = first_ids(slots.unfollowed)
             self._runner.notes.append(
-                f"{run_id} waits for {', '.join(ids.split())}{more} (target.max_jobs = {limit.most}); "
+                f"{run_id} waits for {', '.join(ids.split())}{more} (target.max_jobs = {slots.limit.most}); "
                 f"if no other process follows these, run `llmb attach {ids}`"
             )
 
@@ -148,21 +160,16 @@ class Admission:
         return state.stage in HAS_JOB
 
 
-def _write(limit: JobLimit, slots: _Slots, claim: _Claim) -> None:
-    """Append the runs that took a slot, and sync them. If that fails, the runs have an error and no slot.
-
-    Readers ignore blank lines and a torn line.
-    """
-    if not slots.taken:
-        return
-    lines = "".join(["\n", *(f"{run_id}\n" for run_id in slots.taken)]).encode()
-    try:
-        while lines:
-            lines = lines[os.write(slots.descriptor, lines) :]
-        os.fsync(slots.descriptor)
-    except OSError as error:
-        claim.admitted.difference_update(slots.taken)
-        claim.errors.update(dict.fromkeys(slots.taken, _slots_error(limit, error)))
+def _write_slots(sweeps: Iterable[_Slots | RecordError | None]) -> dict[str, RecordError]:
+    """Write which runs took a slot. Return the runs of sweeps whose file could not be written, with the error."""
+    errors: dict[str, RecordError] = {}
+    for slots in sweeps:
+        if isinstance(slots, _Slots) and slots.taken:
+            try:
+                slots.write()
+            except OSError as error:
+                errors |= dict.fromkeys(slots.taken, _slots_error(slots.limit, error))
+    return errors
 
 
 def _slots_error(limit: JobLimit, error: OSError) -> RecordError:
