@@ -100,18 +100,21 @@ def _lines(rows: Sequence[RunRow], width: int) -> Iterable[Text]:
     cells = [_cells(row) for row in rows]
     widths = {title: _column_width(title, cells) for title in TITLES}
     titles = [title for title in TITLES if title in KEPT or any(each[title].plain for each in cells)]
-    detail = max((len(each[DETAIL].plain) for each in cells), default=0)
-    for dropped in ("", *DROPPED):
-        titles = [title for title in titles if title != dropped or not dropped]
-        others = sum(widths[title] + len(GAP) for title in titles if title not in ("run", DETAIL))
-        room = width - others - (min(detail, DETAIL_WIDTH) + len(GAP) if detail else 0)
-        if room >= SHORTEST_ID:
+    for title in DROPPED:
+        if _room_for_ids(titles, widths, width) >= SHORTEST_ID:
             break
-    room = max(room, SHORTEST_ID)
+        titles = [each for each in titles if each != title]
+    room = max(_room_for_ids(titles, widths, width), SHORTEST_ID)
     widths["run"] = min(max(len(row.run_id) for row in rows), room)
     yield _line({title: Text(title, "bold") for title in TITLES}, titles, widths)
     for row, each in zip(rows, cells, strict=True):
         yield _line({**each, "run": Text(shorten_id(row.run_id, room))}, titles, widths)
+
+
+def _room_for_ids(titles: Collection[str], widths: Mapping[str, int], width: int) -> int:
+    """Return how many characters these columns leave for the ids of runs on a terminal of this width."""
+    least = {**widths, DETAIL: min(widths[DETAIL], DETAIL_WIDTH)}
+    return width - sum(least[title] + len(GAP) for title in titles if title != "run")
 
 
 DETAIL = ""
