@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -42,29 +43,42 @@ class LastSteps:
     def find_begin(self, path: Path, new_parser: NewParser, most: int = STEPS_OF_GRACE) -> int:
         """Return a byte in the line after which at most ``most`` of these steps come, or 0 if there is no step.
 
-        New parsers read its block again: in groups of lines, because a call for each line is slow, and then the group
-        line by line. A line may have begun in a block before. If a parser numbers its steps at the end of the log, the
-        log is read again.
+        New parsers read its block again. A line may have begun in a block before. If a parser numbers its steps at the
+        end of the log, the whole log is read again.
         """
         if not self._steps:
             return 0
         last = [*self._steps][-most - 1 :]
         begin = last[0][1]
         block = next(blocks_of(path, begin), b"")
-        if not block and not isinstance(new_parser(), _Piecewise):
-            return find_last_steps(path, lambda: _Piecewise(new_parser), most)
-        lines, parser = block.splitlines(keepends=True), new_parser()
-        in_block = LastSteps(sum(each == begin for _, each in last))
-        for place in range(0, len(lines), _GROUP):
-            in_block.add(parser.feed(b"".join(lines[place : place + _GROUP])), place)
-        if len(in_block._steps) < in_block._count:
-            return _line_begin(path, begin)
-        oldest, place = in_block._steps[0]  # as numbered by a parser that began here
-        parser = new_parser()
-        parser.feed(b"".join(lines[:place]))
-        while place < len(lines) and oldest not in _numbers(parser.feed(lines[place])):
-            place += 1
-        return begin + sum(map(len, lines[:place])) if place else _line_begin(path, begin)
+        if not block and not isinstance(new_parser(), _CountingParser):
+            return find_last_steps(path, lambda: _CountingParser(new_parser), most)
+        lines = block.splitlines(keepends=True)
+        line = _find_line(lines, new_parser, sum(each == begin for _, each in last))
+        return begin + sum(map(len, lines[:line])) if line else _line_begin(path, begin)
+
+    @property
+    def oldest(self) -> tuple[Number, int] | None:
+        """The oldest step with its block, or None if there are fewer steps than ``count``."""
+        return self._steps[0] if len(self._steps) == self._count else None
+
+
+def _find_line(lines: Sequence[bytes], new_parser: NewParser, count: int) -> int:
+    """Return the index of the line that completes the first of the last ``count`` steps, or 0 if there are fewer.
+
+    A parser reads groups of lines, because a call for each line is slow. Another one reads only the group with the step
+    line by line.
+    """
+    last, parser = LastSteps(count), new_parser()
+    for group in range(0, len(lines), _GROUP):
+        last.add(parser.feed(b"".join(lines[group : group + _GROUP])), group)
+    if not last.oldest:
+        return 0
+    number, group = last.oldest
+    parser = new_parser()
+    parser.feed(b"".join(lines[:group]))
+    rest = range(group, len(lines))
+    return next((line for line in rest if number in _numbers(parser.feed(lines[line]))), len(lines))
 
 
 def _line_begin(path: Path, offset: int) -> int:
@@ -92,12 +106,12 @@ def _numbers(items: Iterable[Step | Notice]) -> Iterator[Number]:
     return ((item.attempt, item.step) for item in items if isinstance(item, Step))
 
 
-class _Piecewise(LogParser):
-    """Parser for logs without step numbers: a new parser reads the lines of each block, and their steps are counted."""
+class _CountingParser(LogParser):
+    """Parser for logs without step numbers: it counts the steps that a new parser finds in the lines of each block."""
 
     def __init__(self, new_parser: NewParser) -> None:
         self._new_parser = new_parser
-        self._count = 0
+        self._number = itertools.count()
         self._rest = b""
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
@@ -106,11 +120,10 @@ class _Piecewise(LogParser):
         self._rest = text[end:][-_LONGEST_LINE:]
         return self._read(text[:end], source)
 
-    def _read(self, text: bytes, source: str) -> Sequence[Step | Notice]:
-        parser = self._new_parser()
-        found = [*_numbers(parser.feed(text, source)), *_numbers(parser.close())]
-        first, self._count = self._count, self._count + len(found)
-        return [Step(step=number) for number in range(first, self._count)]
-
     def close(self) -> Sequence[Step | Notice]:
-        return self._read(self._rest, "")
+        return self._read(self._rest)
+
+    def _read(self, lines: bytes, source: str = "") -> Sequence[Step | Notice]:
+        parser = self._new_parser()
+        found = [*parser.feed(lines, source), *parser.close()]
+        return [Step(step=next(self._number)) for _ in _numbers(found)]
