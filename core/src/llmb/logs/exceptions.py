@@ -103,7 +103,10 @@ _REPORT = re.compile(
 """Lines of launchers and libraries about the end of a process. They do not show that the process continued."""
 
 
-@attrs.frozen
+Kind = Literal["error", "ignored error", "report", "text"]
+
+
+@attrs.define
 class TailLine:
     """A line without its line end, the byte where the line begins, and its kind. Stack traces are left out.
 
@@ -113,7 +116,7 @@ class TailLine:
     offset: int
     line: bytes
     label: bytes
-    kind: Literal["error", "ignored error", "report", "text"]
+    kind: Kind
     uncaught: bool = False
 
 
@@ -184,18 +187,84 @@ def _errors_of(lines: Sequence[TailLine]) -> Iterator[LoggedError]:
 
 
 @attrs.define
-class _Rank:
-    """State of the stack trace that a rank is printing."""
+class _Trace:
+    """Stack frames that a rank printed after its last ordinary line.
 
-    code_follows: bool = False
+    ``uncaught`` is True if, according to the first frame, nothing catches the exception. ``of_tracker`` is True if the
+    last frame is one of Python's resource tracker.
+    """
+
+    uncaught: bool
+    of_tracker: bool
+
+
+@attrs.define
+class _Rank:
+    """The lines of a rank, as far as they decide what its next line is.
+
+    ``reported`` is the number of announced exceptions that end no process and are still to come, within ``patience``
+    lines. ``task_error`` is the last line if it is an exception of a Ray task.
+    """
+
     in_group: bool = False
-    frames: bool = False
-    uncaught: bool = False
-    of_tracker: bool = False
+    code_follows: bool = False
+    trace: _Trace | None = None
     reported: int = 0
     patience: int = 0
-    of_task: bool = False
-    last_error: int | None = None
+    last_error: TailLine | None = None
+    task_error: TailLine | None = None
+
+    def without_margin(self, text: bytes) -> bytes:
+        """Return a line without the margin of an exception group."""
+        if self.in_group and (margin := _MARGIN.match(text)):
+            return text[margin.end() :]
+        self.in_group = _GROUP in text
+        return text
+
+    def is_trace(self, text: bytes) -> bool:
+        """Check whether a line is blank or part of a stack trace, and keep what its frame shows."""
+        is_code = self.code_follows and text.startswith(b"    ")
+        self.code_follows = _TRACE.match(text) is not None
+        if self.code_follows and b'File "' in text:
+            uncaught = self.trace.uncaught if self.trace else text.endswith(_OUTERMOST_FRAMES)
+            self.trace = _Trace(uncaught, of_tracker=_TRACKER in text)
+        return self.code_follows or is_code or not text.strip()
+
+    def read(self, line: TailLine, text: bytes) -> bool:
+        """Set the kind of a line by its text. Return False if the line is not worth keeping.
+
+        The line may show that the last error was not the final one.
+        """
+        trace, self.trace = self.trace, None
+        stripped = text.strip()
+        if _CHAINED.match(stripped) and self.last_error:
+            self.last_error.kind = "ignored error"
+            return False
+        is_error = _ERROR.match(stripped) or (trace and _AFTER_FRAMES.match(text))
+        if is_error and trace and trace.of_tracker:
+            return False
+        if is_error:
+            line.kind = "ignored error" if self.reported or _WRAPPER.match(stripped) else "error"
+            line.uncaught = trace is not None and trace.uncaught
+            if self.task_error and trace:  # the cause of the task's error
+                line.kind, line.uncaught = self.task_error.kind, self.task_error.uncaught
+                self.task_error.kind = "ignored error"
+            self.last_error = line
+        elif _REPORT.match(stripped):
+            line.kind = "report"
+        self._expect_reported(stripped, is_error=bool(is_error))
+        self.task_error = line if is_error and _OF_TASK.match(stripped) else None
+        return True
+
+    def _expect_reported(self, text: bytes, *, is_error: bool) -> None:
+        """Count the exceptions to come that end no process. Several processes may announce them at the same time."""
+        if _REPORTED.search(text):
+            self.reported, self.patience = self.reported + 1, AT_THE_END
+        elif is_error:
+            self.reported = max(0, self.reported - 1)
+        else:
+            self.patience -= 1
+            self.reported = self.reported if self.patience > 0 else 0
 
 
 def read_tail(tail: bytes) -> list[TailLine]:
@@ -206,54 +275,14 @@ def read_tail(tail: bytes) -> list[TailLine]:
     for whole in tail.splitlines(keepends=True):
         plain = without_time(without_escapes(whole)[0] if ESCAPE in whole else whole)
         label = label_of(plain)
-        _read_line(offset, whole.rstrip(b"\r\n"), label, plain[len(label) :].rstrip(b"\r\n"), ranks[label], kept)
+        rank = ranks[label]
+        text = rank.without_margin(plain[len(label) :].rstrip(b"\r\n"))
+        if not rank.is_trace(text):
+            line = TailLine(offset, whole.strip(), label, "text")
+            if rank.read(line, text):
+                kept.append(line)
         offset += len(whole)
     return kept
-
-
-def _read_line(offset: int, line: bytes, label: bytes, text: bytes, rank: _Rank, kept: list[TailLine]) -> None:
-    if rank.in_group and (margin := _MARGIN.match(text)):
-        text = text[margin.end() :]
-    else:
-        rank.in_group = _GROUP in text
-    is_code = rank.code_follows and text.startswith(b"    ")
-    is_trace = _TRACE.match(text) is not None
-    rank.code_follows = is_trace
-    if is_trace or is_code or not text.strip():
-        if b'File "' in text and is_trace:
-            rank.uncaught = rank.uncaught or (not rank.frames and text.endswith(_OUTERMOST_FRAMES))
-            rank.frames, rank.of_tracker = True, _TRACKER in text
-        return
-    stripped = text.strip()
-    is_error = _ERROR.match(stripped) or (rank.frames and _AFTER_FRAMES.match(text))
-    if _CHAINED.match(stripped) and rank.last_error is not None:
-        kept[rank.last_error] = attrs.evolve(kept[rank.last_error], kind="ignored error")
-    elif not (is_error and rank.of_tracker):
-        kind: Literal["error", "ignored error", "report", "text"] = "text"
-        if is_error:
-            kind = "ignored error" if rank.reported or _WRAPPER.match(stripped) else "error"
-            if rank.of_task and rank.frames and rank.last_error is not None:
-                task = kept[rank.last_error]
-                kept[rank.last_error] = attrs.evolve(task, kind="ignored error")
-                rank.uncaught, kind = task.uncaught, task.kind
-            rank.last_error = len(kept)
-        elif _REPORT.match(stripped):
-            kind = "report"
-        _expect_reported(rank, stripped, is_error=bool(is_error))
-        rank.of_task = bool(is_error) and _OF_TASK.match(stripped) is not None
-        kept.append(TailLine(offset, line.strip(), label, kind, uncaught=rank.uncaught))
-    rank.frames = rank.uncaught = rank.of_tracker = False
-
-
-def _expect_reported(rank: _Rank, text: bytes, *, is_error: bool) -> None:
-    """Count the exceptions to come that end no process. Several processes may write such reports at the same time."""
-    if _REPORTED.search(text):
-        rank.reported, rank.patience = rank.reported + 1, AT_THE_END
-    elif is_error:
-        rank.reported = max(0, rank.reported - 1)
-    else:
-        rank.patience -= 1
-        rank.reported = rank.reported if rank.patience > 0 else 0
 
 
 def _unlabelled(line: bytes) -> bytes:
