@@ -82,9 +82,10 @@ class SecretMask:
 
         If ``is_last``, no more data follows, so that the end is returned, too.
         """
-        end = self._certain_end(data, is_last=is_last)
+        end = self._uncertain_begin(data, is_last=is_last)
         masked = data
-        for secret in self._present(data):
+        for secret in self._present(data):  # the end may not be within one of them
+            end = next((each.start() for each in secret.finditer(masked) if each.start() < end < each.end()), end)
             masked = secret.sub(_stars, masked)
         if not is_last:
             return masked[:end]
@@ -95,23 +96,19 @@ class SecretMask:
         """Return a complete text with every secret masked."""
         return self.mask(text.encode(errors="surrogateescape"), is_last=True).decode(errors="surrogateescape")
 
-    def _certain_end(self, data: bytes, *, is_last: bool) -> int:
-        """Return the offset from which data may be the beginning of a secret. It is not within a masked secret.
+    def _uncertain_begin(self, data: bytes, *, is_last: bool) -> int:
+        """Return the offset at which a secret may begin that continues after data, or the end of data.
 
-        One byte of a word before it is uncertain, too, because the next block needs it to recognize the word.
+        If more data follows, one byte of a word before it counts too, because the next block needs it to recognize the
+        word.
         """
-        secrets = self._known if is_last else (*self._known, *_TOKENS)
-        starts = [len(data) - size for size in _overlaps(data, secrets)]
-        unfinished = _CUT_OFF if is_last else _UNFINISHED
+        secrets, unfinished = (self._known, _CUT_OFF) if is_last else ([*self._known, *_TOKENS], _UNFINISHED)
+        begin = len(data) - max((_overlap(data, secret) for secret in secrets), default=0)
         if found := unfinished.search(data, max(0, len(data) - _LONGEST - len(b"://"))):
-            starts.append(found.start())
-        end = min(starts, default=len(data))
-        if not is_last and _ENDS_IN_WORD.search(data, max(0, end - 1), end):
-            end -= 1
-        for secret in self._present(data):
-            end = min((each.start() for each in secret.finditer(data) if each.start() < end < each.end()), default=end)
-            data = secret.sub(_stars, data)
-        return end
+            begin = min(begin, found.start())
+        if not is_last and _ENDS_IN_WORD.search(data, max(0, begin - 1), begin):
+            begin -= 1
+        return begin
 
     def _present(self, data: bytes) -> Iterator[re.Pattern[bytes]]:
         """Yield the secrets of which data has a part. The search for fixed bytes is far faster than an expression."""
@@ -120,11 +117,10 @@ class SecretMask:
         yield from (token for prefix, token in _TOKENS.items() if prefix in data)
 
 
-def _overlaps(data: bytes, secrets: Iterable[bytes]) -> Iterator[int]:
-    """Yield the size of the longest end of data that begins each secret, if there is one."""
-    for secret in secrets:
-        sizes = range(min(len(secret) - 1, len(data)), 0, -1)
-        yield next((size for size in sizes if data.endswith(secret[:size])), 0)
+def _overlap(data: bytes, secret: bytes) -> int:
+    """Return the size of the longest end of data that begins the secret."""
+    sizes = range(min(len(secret) - 1, len(data)), 0, -1)
+    return next((size for size in sizes if data.endswith(secret[:size])), 0)
 
 
 def _stars(found: re.Match[bytes]) -> bytes:
