@@ -34,6 +34,11 @@ class _Log:
     nan_attempt: int = -1  # the last attempt with a notice of a NaN loss
     waiting: list[Notice] = attrs.field(factory=list)  # until the attempt of the step before them is certain
 
+    def keep(self, data: bytes, first: int, begin: int) -> None:
+        """Keep data from ``begin`` on for the next block, and the text before that. This text begins at ``first``."""
+        self.before = (self.before + data[max(first, begin - BEFORE) : begin])[-BEFORE:]
+        self.rest = data[begin:]
+
 
 class LineParser(LogParser):
     """Base class of a `LogParser` for which a plugin implements only the meaning of a line.
@@ -96,9 +101,9 @@ class LineParser(LogParser):
             begin = 0
             if log.rest:  # join it with the first line only, because copying blocks takes longer than the search
                 begin = block.find(b"\n") + 1 or len(block)
-                log.rest = self.__read_lines(log.rest + block[:begin], 0, log, found)
+                self.__read_lines(log.rest + block[:begin], 0, log, found)
             if begin < len(block):
-                log.rest = self.__read_lines(block, begin, log, found)
+                self.__read_lines(block, begin, log, found)
         except Exception as error:  # noqa: BLE001  # the next call raises it
             self.__error = error
         return found
@@ -121,48 +126,39 @@ class LineParser(LogParser):
         if self.__error is not None:
             raise self.__error
 
-    def __read_lines(self, data: bytes, begin: int, log: _Log, found: list[Step | Notice]) -> bytes:
-        """Read the lines with a needle in data[begin:], and return the part of the last line that is needed later."""
+    def __read_lines(self, data: bytes, begin: int, log: _Log, found: list[Step | Notice]) -> None:
+        """Read the lines with a needle in data[begin:], and keep the part of the last line that is needed later."""
         self.source = log.source
-        first, size = begin, len(data)
+        first = begin
         for place in self.__needle_places(data, begin):
             if place < begin:
-                continue  # another needle of the same line
-            low = place - BEFORE if place - BEFORE > begin else begin
-            start = data.rfind(b"\n", low, place) + 1 or low
-            end = data.find(b"\n", place, place + AFTER)
+                continue  # the line was read already
+            start, end = _line_around(data, place, begin)
             if end < 0:
-                end = place + AFTER
-                if end > size:  # an unfinished line
-                    begin = start
-                    break
+                log.keep(data, first, start)
+                return
             self.__before = log.before, data, first, start
             self.__read(self.read_line, data[start:end], log, found)
             begin = end
-        else:
-            begin = max(begin, size - BEFORE - max(map(len, self.needles), default=0))
-            begin = max(begin, data.rfind(b"\n", begin) + 1)
-        log.before = (log.before + data[max(first, begin - BEFORE) : begin])[-BEFORE:]
-        return data[begin:]
+        begin = max(begin, len(data) - BEFORE - max(map(len, self.needles), default=0))
+        log.keep(data, first, max(begin, data.rfind(b"\n", begin) + 1))
 
     def __needle_places(self, data: bytes, begin: int) -> Iterator[int]:
-        """Yield where needles begin in data[begin:]. After each line, the parser may set other needles.
+        """Yield where needles begin in data[begin:], some of them twice. After each, the parser may set other needles.
 
         A parser that does so may do it again soon, so the next search is short and then doubles its length.
         """
         length = len(data)
         while begin < len(data):
-            needles, end = self.needles, begin + length
-            overlap = max(map(len, needles), default=1) - 1
-            for place in search_for(tuple(needles)).find_all(data, begin, end + overlap):
-                if place >= end:
-                    break
+            needles = self.needles
+            longest = max(map(len, needles), default=0)
+            places = search_for(tuple(needles)).find_all(data, begin, begin + length + longest)
+            begin, length = begin + length, 2 * length
+            for place in places:
                 yield place
                 if self.needles != needles:
                     begin, length = place + 1, SHORT
                     break
-            if self.needles == needles:
-                begin, length = end, 2 * length
 
     def __read(
         self, read: Callable[[bytes], Iterable[Step | Notice]], line: bytes, log: _Log, found: list[Step | Notice]
@@ -201,6 +197,17 @@ class LineParser(LogParser):
         waiting, log.waiting = log.waiting, []
         attempt = log.numbering.attempt if log.numbering.begun else None
         found += waiting if attempt is None else [attrs.evolve(notice, attempt=attempt) for notice in waiting]
+
+
+def _line_around(data: bytes, place: int, begin: int) -> tuple[int, int]:
+    """Return where the line around a place begins and ends. The end is -1 if the line is unfinished.
+
+    The part of the line before ``begin`` and parts of a long line do not count.
+    """
+    low = max(begin, place - BEFORE)
+    start = data.rfind(b"\n", low, place) + 1 or low
+    end = data.find(b"\n", place, place + AFTER)
+    return start, place + AFTER if end < 0 and place + AFTER <= len(data) else end
 
 
 def _as_notice(item: object) -> Notice:
