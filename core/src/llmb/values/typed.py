@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 LISTS: Mapping[Any, type] = {tuple: tuple, list: list, Sequence: tuple, set: set, frozenset: frozenset}
 MAPPINGS = (Mapping, FrozenMap, dict)
+_REJECTED = (ValueError, TypeError, SpecError)  # exceptions of validators
 
 
 def decode(table: Any, cls: type[T], key: str) -> tuple[T | None, tuple[Fault, ...]]:
@@ -230,16 +231,14 @@ def _from_table(table: Any, cls: Any) -> Any:
     if isinstance(table, cls):
         return table
     values, errors = _decode_fields(table, cls)
-    aliases = {field.name: field.alias for field in attrs.fields(cls)}
-    arguments = {aliases[name]: value for name, value in values.items()}
+    arguments = {field.alias: values[field.name] for field in attrs.fields(cls) if field.name in values}
+    first_error: tuple[Fault, ...] = ()
     if not errors:
         try:
             return cls(**arguments)
-        except (ValueError, TypeError, SpecError) as error:
-            errors = _validator_errors(cls, arguments, values) or _errors_of(error)
-    elif isinstance(table, Mapping) and not any(error.message == REQUIRED_KEY for error in errors):
-        errors += _validator_errors(cls, arguments, values)
-    raise InvalidValueError(*errors)
+        except _REJECTED as error:  # attrs stops at the first error, and does not name its field
+            first_error = _errors_of(error)
+    raise InvalidValueError(*((*errors, *_validator_errors(cls, arguments)) or first_error))
 
 
 @functools.cache
@@ -272,17 +271,17 @@ def _decode_fields(table: Any, cls: Any, *, required: bool = True) -> tuple[dict
     return values, tuple(errors)
 
 
-def _validator_errors(cls: Any, arguments: Mapping[str, Any], names: Iterable[str]) -> tuple[Fault, ...]:
-    """Return the errors of all validators of these fields. attrs itself stops at the first, and does not name it."""
+def _validator_errors(cls: Any, arguments: Mapping[str, Any]) -> tuple[Fault, ...]:
+    """Return the errors of all validators of these arguments, or none if a required argument is missing."""
     errors: list[Fault] = []
-    with attrs.validators.disabled(), suppress(ValueError, TypeError, SpecError):
-        instance, fields = cls(**arguments), attrs.fields_dict(cls)
-        for name in names:
-            try:
-                if validator := fields[name].validator:
-                    validator(instance, fields[name], getattr(instance, name))
-            except (ValueError, TypeError, SpecError) as error:
-                errors += with_prefix(f".{name}", _errors_of(error))
+    with attrs.validators.disabled(), suppress(*_REJECTED):
+        instance = cls(**arguments)
+        for field in attrs.fields(cls):
+            if field.validator and field.alias in arguments:
+                try:
+                    field.validator(instance, field, getattr(instance, field.name))
+                except _REJECTED as error:
+                    errors += with_prefix(f".{field.name}", _errors_of(error))
     return tuple(errors)
 
 
