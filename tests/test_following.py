@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import subprocess
 from typing import Any
 
 import pytest
@@ -118,3 +119,18 @@ def test_a_secret_is_rejected_in_every_table(toy: Any) -> None:
     assert rejected.returncode == 2
     assert "framework.hf_access_token: secrets are not allowed in a spec" in rejected.stderr
     assert "hf_abc" not in rejected.stderr + rejected.stdout
+
+
+@pytest.mark.parametrize("end", ["CONT", "KILL"])
+def test_a_stopped_process_that_follows_a_run_is_named_with_what_to_do(toy: Any, end: str) -> None:
+    running = toy.start("run", toy.spec(framework={"gate": str(toy.gate), "gate_step": 3}), start_new_session=True)
+    run_id = toy.wait_for_state("running")
+    running.send_signal(signal.SIGSTOP)
+    cancelling = toy.start("cancel", run_id)
+    message = toy.wait_for_message(cancelling, "stopped")
+    assert message.startswith(f"llmb: process {running.pid} follows {run_id}, but it is stopped, as by Ctrl-Z: ")
+    [command] = [each for each in message.split("`") if each == f"kill -{end} {running.pid}"]
+    subprocess.run(command.split(), check=True)
+    out, err = cancelling.communicate(timeout=DEADLINE_S)
+    assert (cancelling.returncode, out.splitlines()[0]) == (0, f"{run_id}  cancelled"), err
+    running.communicate(timeout=DEADLINE_S)

@@ -6,6 +6,7 @@ from llmb.drive.driven_run import DrivenRun, keep_error
 from llmb.drive.effects import EffectRunner
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.secrets import missing_secrets_error
+from llmb.drive.stopped_followers import StoppedFollowers
 from llmb.drive.target_errors import with_recovery_hint
 from llmb.drive.unit_table import UnitTable
 from llmb.records.create_records import SweepRecorder
@@ -36,14 +37,17 @@ class Transitions:
         self._progress = progress
         self._recorder = recorder
         self._writer = EventWriter({run_id: run.record for run_id, run in runner.runs.items()})
+        self._stopped = StoppedFollowers()
 
     def close(self) -> None:
         """End the threads that write events, before the records are unlocked."""
         self._writer.close()
 
     def lock_runs(self) -> Iterator[Event]:
-        """Lock the runs that no process drives, and see requests to cancel."""
+        """Lock the runs that no process drives, and see requests to cancel. Note which stopped processes drive runs."""
         yield from self.lock_created()
+        records = (self._runner.runs[run_id].record for run_id in filter(self._units.is_left, self._runner.runs))
+        yield from map(stamp, self._stopped.note(record for record in records if not record.locked))
         for run_id in filter(self._units.is_left, self._runner.runs):
             try:
                 requested = self._runner.runs[run_id].record.cancel_requested
