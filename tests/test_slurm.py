@@ -222,6 +222,22 @@ def test_a_pending_run_shows_its_reason_and_the_command_that_releases_a_held_job
     assert (running.returncode, "scontrol" in more) == (0, False)
 
 
+def test_a_job_that_an_operator_requeued_and_holds_or_suspended_is_shown_as_such(toy_slurm: Any) -> None:
+    running = toy_slurm.start("run", toy_slurm.spec(framework={"gate": str(toy_slurm.gate), "gate_step": 2}))
+    wait_at_gate(toy_slurm, 1)
+    toy_slurm.wait_for_state("running")
+    toy_slurm.cluster.order("scontrol", "suspend", toy_slurm.job_id())
+    assert toy_slurm.wait_for_message(running, "train, suspended by the scheduler, step 2 of 5")
+    toy_slurm.cluster.order("scontrol", "resume", toy_slurm.job_id())
+    toy_slurm.wait(lambda: toy_slurm.state_of(toy_slurm.job_id()) == "RUNNING")
+    toy_slurm.cluster.order("scontrol", "requeuehold", toy_slurm.job_id())
+    advice = toy_slurm.wait_for_message(running, "held state): release the job with `scontrol release ")
+    toy_slurm.gate.touch()
+    toy_slurm.cluster.order(*advice.split("`")[1].split())
+    _, more = running.communicate(timeout=DEADLINE_S)
+    assert running.returncode == 0, more
+
+
 def test_cancel_ends_one_job_only(toy_slurm: Any) -> None:
     gate = {"gate": str(toy_slurm.gate), "gate_step": 2}
     other = toy_slurm.cluster.order("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep infinity").strip()

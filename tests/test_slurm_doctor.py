@@ -71,6 +71,12 @@ def test_a_run_that_would_start_passes_every_check(toy_slurm: Any) -> None:
         ({"target": {"partition": "groups"}}, "partition", "groups is only for groups nogroup", "set partition, "),
         ({"target": {"account": "nosuch"}}, "account", "you may not use the account nosuch", 'set `account = "proj1"'),
         ({"target": {"qos": "nosuch"}}, "submission", "Invalid qos specification", "--set target.qos=NAME`"),
+        (
+            {"target": {"sbatch": {"no-such": 1}}},
+            "submission",
+            "sbatch would reject the job: unrecognized option '--no-such=1'",
+            "correct [target.sbatch]",
+        ),
         ({"target": {"partition": "short"}}, "time limit", "60 minutes; short allows 2:00", 'set `time_limit = "2m"`'),
         ({"target": {"partition": "narrow"}}, "nodes", "narrow allows at most 1 node for a job", "use fewer GPUs, or"),
         ({"workload": {"gpus": 64}}, "nodes", "batch has 4 nodes with H100 GPUs; the job needs 8", "use fewer GPUs"),

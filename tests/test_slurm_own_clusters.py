@@ -255,3 +255,28 @@ def test_attempts_without_accounting_come_from_the_job(toy_forgetful: Any) -> No
     assert first["nodes"] == last["nodes"] == ["node1"]
     assert first["start"] <= first["end"] <= last["start"] <= last["end"]
     assert any("accounting is disabled" in note for note in run["notes"])
+
+
+POLICY = """
+function slurm_job_submit(job, partitions, user)
+  slurm.log_user("Please request a project")
+  slurm.log_user("See https://site.example/projects")
+  return slurm.ERROR
+end
+function slurm_job_modify(job, record, partitions, user) return slurm.SUCCESS end
+return slurm
+"""
+
+
+def test_doctor_prints_why_the_policy_of_a_site_rejects_the_jobs(own_cluster: OwnCluster) -> None:
+    """Slurm itself reports an unspecified error on the last line."""
+    with own_cluster(accounting=False) as toy:
+        (toy.cluster.folder / "job_submit.lua").write_text(POLICY)
+        with (toy.cluster.folder / "slurm.conf").open("a") as conf:
+            conf.write("JobSubmitPlugins=lua\n")
+        toy.cluster.kill("slurmctld", signal.SIGTERM)
+        toy.cluster.start_controller()
+        done = toy.llmb("doctor", toy.spec(), "--json")
+    checks = {each["name"]: each["detail"] for each in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 1
+    assert "the job: Please request a project; See https://site.example/projects; " in checks["submission"]

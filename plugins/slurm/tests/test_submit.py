@@ -33,7 +33,8 @@ from llmb_slurm.sbatch_directives import job_mark
         ("Batch job submission failed: Resource temporarily unavailable", "target.max_jobs"),
         ("Batch job submission failed: Requested reservation is invalid", "target.reservation"),
         ("Batch job submission failed: Invalid feature specification", "target.constraint"),
-        ("sbatch: unrecognized option '--segment=4'", "target.sbatch"),
+        ("sbatch: unrecognized option '--no-such=4'", "target.sbatch"),
+        ("sbatch: unrecognized option '--segment=4'", "target.segment=false"),
         ("an unknown message", ""),
     ],
 )
@@ -189,6 +190,19 @@ def test_a_rejection_of_several_lines_becomes_one_line(sbatch: Any) -> None:
     assert " ".join(sbatch.submit().refused.split()) == "sbatch rejected the job: policy: no jobs today"
     sbatch.program("sbatch", r"printf 'sbatch: error: invalid x\nsbatch: error: no such x\n' >&2; exit 1")
     assert sbatch.submit().refused == "sbatch rejected the job: invalid x; no such x"
+    more = 'Try "sbatch --help" for more information'
+    sbatch.program("sbatch", f"printf '%s\\n' \"sbatch: unrecognized option '--x'\" '{more}' >&2; exit 1")
+    assert sbatch.submit().refused == "sbatch rejected the job: unrecognized option '--x'"
+
+
+def test_a_host_without_sbatch_is_no_rejection(sbatch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No job was submitted, and no option has to be corrected."""
+    programs = {file.name: file for folder in ("/bin", "/usr/bin") for file in Path(folder).iterdir()}
+    for name in programs.keys() - {"sbatch", "squeue"}:
+        (sbatch.folder / "bin" / name).symlink_to(programs[name])
+    monkeypatch.setenv("PATH", f"{sbatch.folder}/bin")
+    with pytest.raises(TargetError, match="sbatch is not in the PATH of a login on this host"):
+        sbatch.submit()
 
 
 def test_answers_of_processes_that_end_at_the_same_time_do_not_mix(sbatch: Any) -> None:

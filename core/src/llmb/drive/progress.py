@@ -13,6 +13,8 @@ from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.states import State, Unit, UnitStates
 from llmb.values.job_status import JobStatus
 
+SUSPENDED = "suspended by the scheduler"
+
 
 class ProgressReporter:
     """Yields the progress of runs whose state, detail or logs changed, and once the advice on each job that waits."""
@@ -28,13 +30,14 @@ class ProgressReporter:
         self._warned: set[str] = set()  # runs whose time limit is too short
 
     def note_reasons(self, polled: Iterable[UnitObservation]) -> None:
-        """Keep the reason for which a job waits, or the last output of a task that is running."""
+        """Keep the reason for which a job waits, the last output of a running task, or that a job is suspended."""
         for unit, seen in polled:
             if isinstance(seen, JobStatus):
                 self._note_time_left(unit.id, seen.time_left_s)
             if isinstance(seen, JobStatus) and seen.state in ("pending", "unknown", "running"):
                 running_run = unit.kind == "run" and seen.state == "running"
-                self._reasons[unit.id] = "" if running_run else seen.reason
+                reason = "" if running_run else seen.reason
+                self._reasons[unit.id] = SUSPENDED if seen.suspended else reason
                 if seen.state == "pending" and seen.remedy and not seen.unsatisfiable:
                     self._advice.setdefault(f"{unit.name or unit.id} waits ({seen.reason}): {seen.remedy}", False)
 

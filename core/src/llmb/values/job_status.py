@@ -34,7 +34,8 @@ class JobStatus:
     yet. A pending job with a cause will never start, so core cancels it. ``attempt`` counts restarts by the scheduler,
     each of which writes its own logs. ``remedy`` replaces core's remedy for the cause. For a pending job without a
     cause, ``remedy`` is what the user can do to let the job start, such as releasing it. ``time_left_s`` is the time
-    until the scheduler ends a running job for its time limit, None if that is unknown.
+    until the scheduler ends a running job for its time limit, None if that is unknown. ``suspended`` is True if the
+    scheduler has paused a running job.
     """
 
     state: JobState
@@ -45,6 +46,7 @@ class JobStatus:
     remedy: str = ""
     attempt: int = 0
     time_left_s: float | None = None
+    suspended: bool = False
 
     @property
     def unsatisfiable(self) -> bool:

@@ -19,6 +19,7 @@ WAITING = {
     "SPECIAL_EXIT",
     "RESV_DEL_HOLD",
 }
+SUSPENDED = {"SUSPENDED", "STOPPED"}
 CAUSES: dict[str, Cause] = {
     "COMPLETED": "completed",
     "FAILED": "failed",
@@ -52,6 +53,9 @@ HELD = {
 }
 """Reasons and states of jobs that do not start before they are released, and the remedy."""
 
+HELD_WORD = re.compile(r"\bheld\b", re.IGNORECASE)
+"""A word of reasons such as "job requeued in held state", which differ between versions of Slurm."""
+
 NOT_LAUNCHED = (
     "name a folder that all nodes share and that you can write (`llmb run SPEC --set target.workdir=/path/to/folder`); "
     "if all nodes share the folder, contact the site"
@@ -74,8 +78,13 @@ def job_status(row: JobRow) -> JobStatus:
     attempt = row.attempt or 0
     stage = job_stage(row)
     if stage == "running":
-        left_s = row.time_left_s if row.state == "RUNNING" else None
-        return JobStatus(state="running", job_id=row.job_id, attempt=attempt, time_left_s=left_s)
+        return JobStatus(
+            state="running",
+            job_id=row.job_id,
+            attempt=attempt,
+            time_left_s=row.time_left_s if row.state == "RUNNING" else None,
+            suspended=row.state in SUSPENDED,
+        )
     if stage == "pending":
         return _pending(row, attempt)
     cause, reason = _end(row)
@@ -107,9 +116,14 @@ def _pending(row: JobRow, attempt: int) -> JobStatus:
         job_id=row.job_id,
         cause=cause,
         reason=reason,
-        remedy=_remedy(row, cause) or (HELD.get(row.reason) or HELD.get(row.state, "")).format(row.job_id),
+        remedy=_remedy(row, cause) or _release(row).format(row.job_id),
         attempt=attempt,
     )
+
+
+def _release(row: JobRow) -> str:
+    """Return what lets a held job start, or "" if the job is not held."""
+    return HELD.get(row.reason) or HELD.get(row.state) or (RELEASE if HELD_WORD.search(row.reason) else "")
 
 
 def _remedy(row: JobRow, cause: Cause) -> str:

@@ -9,7 +9,7 @@ echo "enroot=$(command -v enroot)"
 echo "mksquashfs=$(command -v mksquashfs)"
 echo "groups=$(id -Gn)"
 if command -v nvidia-imex-ctl >/dev/null; then echo "imex=$(timeout 10 nvidia-imex-ctl -q 2>&1 | tail -n 1)"; fi
-if command -v sinfo >/dev/null; then echo "slurm=$(sinfo --version 2>/dev/null || echo Slurm)"; fi
+if command -v sinfo >/dev/null && command -v sbatch >/dev/null; then echo "slurm=$(sinfo --version 2>/dev/null || echo Slurm)"; fi
 if output=$(sinfo -a -h -o '%P|%a|%D|%l|%G|%T' 2>&1); then
   declare -A total=() kinds=() rest=() nodes=()
   while IFS='|' read -r name up count limit gres state; do # one line per kind and state of nodes

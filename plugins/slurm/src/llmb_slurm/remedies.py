@@ -60,6 +60,10 @@ REMEDIES = (
         "memory in MB; "
         "if the site rejects --mem: `llmb run SPEC --set target.mem=none`",
     ),
+    (
+        ("option '--segment",),
+        "set target.segment = false, because Slurm is older than 24.05: `llmb run SPEC --set target.segment=false`",
+    ),
     (("unrecognized option",), "correct [target.sbatch]; `sbatch --help` lists the options of this version of Slurm"),
     (
         ("requested node configuration",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -16,6 +17,9 @@ BATCH_SIZE = 200  # jobs in one command, so that it ends in time even if the con
 TIMEOUT_S = 600.0
 BUSY = 73  # exit code of submit.sh if another process holds the lock
 PERHAPS_SUBMITTED = 75  # exit code of submit.sh if sbatch got no answer from the controller
+
+ERROR = re.compile(r"sbatch: error: |\n")  # what divides errors; submit.sh replaces ends of lines by blanks
+MORE_HELP = 'Try "sbatch --help" for more information'
 
 
 def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
@@ -63,6 +67,12 @@ def _submit(scripts: Sequence[Script], host: Host) -> dict[str, JobHandle]:
     return {handle.id: handle for handle in handles}
 
 
+def rejection_reason(message: str) -> str:
+    """Return the errors in the output of sbatch on one line: those of the site's plugins and that of Slurm."""
+    errors = (each.removeprefix("sbatch: ").removesuffix(MORE_HELP).strip() for each in ERROR.split(message))
+    return "; ".join(filter(None, errors))
+
+
 def submission_functions() -> str:
     """Return the bash functions that submit jobs. They leave only the variables of a login in the environment."""
     return f"{lock_function()}\n{bash_files('job_id.sh', 'submit.sh')}"
@@ -83,6 +93,5 @@ def _handle(line: str, directories: Mapping[str, str]) -> JobHandle:
     identity, job_id, message = line.split("\t", 2)
     if job_id:
         return JobHandle(id=identity, directory=directories[identity], job_id=job_id)
-    errors = filter(None, map(str.strip, message.split("sbatch: error: ")))
-    refused = f"sbatch rejected the job: {'; '.join(errors)}"
+    refused = f"sbatch rejected the job: {rejection_reason(message)}"
     return JobHandle(id=identity, directory=directories[identity], refused=refused, remedy=find_remedy(message))

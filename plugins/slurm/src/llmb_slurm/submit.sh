@@ -102,6 +102,7 @@ add_job() {
 submit_jobs() {
   local first pid pids=() status
   ((failed == 0)) || return
+  command -v sbatch >/dev/null || { echo "sbatch is not in the PATH of a login on this host" >&2 && exit 1; }
   protect_directories
   for first in 0 1 2 3; do
     submit_every_fourth "$first" &

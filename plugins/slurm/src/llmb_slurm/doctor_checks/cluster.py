@@ -18,7 +18,7 @@ from llmb_slurm.doctor_checks.nodes import (
 )
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.remedies import MINE, find_remedy
-from llmb_slurm.submit import defaults, submission_functions
+from llmb_slurm.submit import defaults, rejection_reason, submission_functions
 
 MAX_CLOCK_DIFFERENCE_S = 30
 CORRECT = "correct the option of [target] that sbatch names; `sbatch --help` lists the options of this version of Slurm"
@@ -44,14 +44,15 @@ def _submission(scripts: Sequence[Script], host: Host) -> DoctorCheck:
     """Check whether Slurm would accept the jobs: account, partition, QOS and every other option of theirs."""
     jobs = dict.fromkeys((_header(script), defaults(script)) for script in scripts)
     tests = [
-        f"{shlex.join(['set_defaults', *names])}\necho {shlex.quote(header)} | run_sbatch --test-only 2>&1 || exit 1"
+        f"{shlex.join(['set_defaults', *names])}\n"
+        f'answer=$(echo {shlex.quote(header)} | run_sbatch --test-only 2>&1) || {{ echo "$answer"; exit 1; }}'
         for header, names in jobs
     ]
     result = host.run("\n".join([submission_functions(), *tests]))
-    lines = result.stdout.strip().splitlines() or [result.stderr.strip()]
     if result.exit_code:
-        detail = f"sbatch would reject the job: {lines[-1].removeprefix('sbatch: ')}"
-        return DoctorCheck(name="submission", ok=False, detail=detail, remedy=find_remedy(lines[-1]) or CORRECT)
+        reason = rejection_reason(result.stdout.strip() or result.stderr.strip())
+        detail = f"sbatch would reject the job: {reason}"
+        return DoctorCheck(name="submission", ok=False, detail=detail, remedy=find_remedy(reason) or CORRECT)
     return DoctorCheck(name="submission", ok=True, detail="sbatch --test-only accepts the jobs")
 
 
