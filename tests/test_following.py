@@ -134,3 +134,18 @@ def test_a_stopped_process_that_follows_a_run_is_named_with_what_to_do(toy: Any,
     out, err = cancelling.communicate(timeout=DEADLINE_S)
     assert (cancelling.returncode, out.splitlines()[0]) == (0, f"{run_id}  cancelled"), err
     running.communicate(timeout=DEADLINE_S)
+
+
+def test_ctrl_c_during_a_cancellation_prints_that_it_may_not_be_complete(toy: Any) -> None:
+    running = toy.start("run", toy.spec(framework={"gate": str(toy.gate), "gate_step": 3}), start_new_session=True)
+    run_id = toy.wait_for_state("running")
+    running.send_signal(signal.SIGSTOP)  # it locks the run, so nothing is cancelled
+    cancelling = toy.start("cancel", run_id)
+    toy.wait_for_message(cancelling, "stopped")
+    cancelling.send_signal(signal.SIGINT)
+    _, messages = cancelling.communicate(timeout=DEADLINE_S)
+    last = f"detached; perhaps not cancelled yet; complete it with: llmb attach {run_id}"
+    assert (cancelling.returncode, messages.splitlines()[-1]) == (130, last)
+    running.send_signal(signal.SIGCONT)
+    assert running.wait(timeout=DEADLINE_S) == 1
+    running.communicate()

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import typer
 
@@ -17,6 +17,9 @@ from llmb.cli.options import note_open_verdicts
 
 NAMED_RUNS = 16
 """Runs that a message or the attach command names. The ids of more runs would push the table from the screen."""
+
+Action = Literal["starting", "following", "cancelling"]
+"""What a command does with the runs of a session."""
 
 
 @contextmanager
@@ -34,7 +37,7 @@ def open_session(open_it: Callable[[Callable[[str], object]], llmb.Session]) -> 
 
 
 def follow_runs(
-    session: llmb.Session, *, as_json: bool, detach: bool = False, ended: Collection[str] = ()
+    session: llmb.Session, action: Action, *, as_json: bool, detach: bool = False, ended: Collection[str] = ()
 ) -> llmb.LlmbError | None:
     """Show events until all runs have ended or, with ``detach``, are submitted. Return the error that stopped some.
 
@@ -48,17 +51,17 @@ def follow_runs(
         with open_view() as view:
             view.add_runs(followed)
             if followed:
-                view.show_activity(f"starting {llmb.counted(len(followed), 'run')}")
+                view.show_activity(f"{action} {llmb.counted(len(followed), 'run')}")
             for event in session.events(until="submitted" if detach else "ended"):
                 view.show(event)
     except llmb.LlmbError as error:
         return error
     except KeyboardInterrupt:
-        _detach_after_interrupt(session, as_json)
+        _detach_after_interrupt(session, action, as_json)
     return None
 
 
-def _detach_after_interrupt(session: llmb.Session, as_json: bool) -> NoReturn:
+def _detach_after_interrupt(session: llmb.Session, action: Action, as_json: bool) -> NoReturn:
     """Detach, print how to attach again as the last text, and exit. A second Ctrl-C only ends the wait for hosts."""
     with suppress(KeyboardInterrupt):
         session.close()
@@ -68,19 +71,22 @@ def _detach_after_interrupt(session: llmb.Session, as_json: bool) -> NoReturn:
     if as_json:
         print_runs(session, None, as_json=True)
         output.flush()
-    print_attach_command(session)
+    print_attach_command(session, action)
     raise typer.Exit(INTERRUPTED)
 
 
-def print_attach_command(session: llmb.Session) -> None:
+def print_attach_command(session: llmb.Session, action: Action) -> None:
     """Print how to follow the runs that have not ended, if there are any."""
     unfinished = [result for result in session.results if not result.ended]
-    if waiting := sum(result.state in ("planned", "preparing") for result in unfinished):
+    waiting = sum(result.state in ("planned", "preparing") for result in unfinished)
+    if waiting and action != "cancelling":
         runs = "1 run; it continues" if waiting == 1 else f"{waiting} runs; they continue"
         output.print_progress(f"not submitted yet: {runs} only while llmb follows {'it' if waiting == 1 else 'them'}")
     if unfinished:
         named = unfinished if len(unfinished) <= NAMED_RUNS else []  # without a name, all unfinished runs
-        output.print_progress(f"detached; follow with: {' '.join(['llmb attach', *(each.run_id for each in named)])}")
+        purpose = "perhaps not cancelled yet; complete it" if action == "cancelling" else "follow"
+        command = " ".join(["llmb attach", *(each.run_id for each in named)])
+        output.print_progress(f"detached; {purpose} with: {command}")
 
 
 def exit_with_verdicts(

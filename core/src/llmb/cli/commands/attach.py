@@ -27,7 +27,7 @@ def attach(runs: RunsOrAll = None, check: WithCheck = False, as_json: AsJson = F
 
     with open_session(start) as session:
         ended = [result.run_id for result in session.results if result.ended] if runs else ()
-        error = follow_runs(session, as_json=as_json, ended=ended)
+        error = follow_runs(session, "following", as_json=as_json, ended=ended)
         if not session.run_ids and not as_json:
             output.print_message("no run to follow; `llmb runs` lists all runs")
         results = print_runs(session, error, as_json=as_json)

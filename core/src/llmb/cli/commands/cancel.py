@@ -21,7 +21,7 @@ def cancel(runs: Runs, as_json: AsJson = False) -> None:
     """Cancel runs and wait until they have ended."""
     with open_session(lambda report_activity: llmb.cancel(runs, report_activity=report_activity)) as session:
         ended = _name_runs(session)
-        error = follow_runs(session, as_json=as_json, ended=ended)
+        error = follow_runs(session, "cancelling", as_json=as_json, ended=ended)
         print_runs(session, error, as_json=as_json)
     raise typer.Exit(error.exit_code if error else 0)
 

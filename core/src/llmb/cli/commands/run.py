@@ -44,10 +44,10 @@ def _run(typed: TypedSpec, *, detach: bool, check: bool, as_json: bool) -> None:
         return llmb.start(typed.load(registry), report_activity=report_activity, registry=registry)
 
     with open_session(start) as session:
-        error = follow_runs(session, as_json=as_json, detach=detach)
+        error = follow_runs(session, "starting", as_json=as_json, detach=detach)
         results = print_runs(session, error, as_json=as_json)
     if detach and not as_json and not error:
-        print_attach_command(session)
+        print_attach_command(session, "starting")
     counted = [result for result in results if result.ended or not (detach or error)]
     exit_with_verdicts(counted, llmb.judge_sets(results) if check else (), error)
 
