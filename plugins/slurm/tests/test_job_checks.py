@@ -174,3 +174,14 @@ def test_segments_are_checked_only_if_they_are_requested() -> None:
 )
 def test_a_time_limit_is_read_as_slurm_prints_it(text: str, seconds: int | None) -> None:
     assert parse_duration_s(text) == seconds
+
+
+def test_nodes_with_other_gpus_on_which_slurm_may_start_the_job_are_named() -> None:
+    mixed = {"nodes.nvl": "idle|36|gpu:gb300:4;mixed|2|gpu:h100:8;down|9|gpu:a100:8;idle|9|gpu:l4:1;idle|9|(null)"}
+    check = checked(mixed)["nodes"]
+    assert check.ok is None
+    assert check.detail == (
+        "nvl has 36 nodes with GB300 GPUs; the job needs 36, but Slurm may start it on 2 nodes with gpu:h100:8"
+    )
+    assert check.remedy.startswith("select nodes with constraint or nodelist in [target]; `sinfo -p nvl ")
+    assert checked(mixed, constraint="gb300")["nodes"].ok

@@ -121,7 +121,23 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
         return DoctorCheck(
             name="nodes", ok=None, detail=f"{name} has {counted_nodes(total)} with GPUs; {needs}. {reason}"
         )
-    return DoctorCheck(name="nodes", ok=True, detail=f"{name} has {counted_nodes(usable)}{described}; {needs}")
+    detail = f"{name} has {counted_nodes(usable)}{described}; {needs}"
+    elsewhere = [each for each in nodes if each not in typed and each.usable and each.gpus >= per_node]
+    if elsewhere and not _selects_nodes(target.options):
+        kinds = ", ".join(sorted({each.gres for each in elsewhere}))
+        count = counted_nodes(sum(each.count for each in elsewhere))
+        return DoctorCheck(
+            name="nodes",
+            ok=None,
+            detail=f"{detail}, but Slurm may start it on {count} with {kinds}",
+            remedy=f"select nodes with constraint or nodelist in [target]; `sinfo -p {name} -o '%N %G %f'` lists both",
+        )
+    return DoctorCheck(name="nodes", ok=True, detail=detail)
+
+
+def _selects_nodes(options: SlurmOptions) -> bool:
+    """Check whether the user selects nodes. Which GPUs these have is not checked."""
+    return bool(options.constraint or options.nodelist or options.exclude or options.reservation or options.sbatch)
 
 
 def _too_few(detail: str, remedy: str = MORE_NODES, *, name: str = "nodes") -> DoctorCheck:
