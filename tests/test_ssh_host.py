@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -272,6 +274,29 @@ def test_an_account_without_a_shell_is_reported(tmp_path: Path, monkeypatch: pyt
             TargetError, match=r"cannot start bash on cluster for this user: .*This account is not available"
         ):
             connect().run("true")
+
+
+@pytest.mark.parametrize(
+    ("profile", "reason"),
+    [
+        ("exec true", "the login shell ended; "),
+        ("set -e; echo welcome >&2; echo no quota left >&2; false", r"the login shell ended \(no quota left\); "),
+    ],
+)
+def test_a_profile_that_starts_another_shell_or_exits_is_named_with_a_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any, profile: str, reason: str
+) -> None:
+    (tmp_path / ".bash_profile").write_text(f"{profile}\n")
+    with Sshd(env={"HOME": str(tmp_path)}) as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(TargetError, match=f"cannot start bash on cluster for this user: {reason}") as caught:
+            connect().run("true")
+        check = str(caught.value).split("`")[1]
+        assert check == "ssh cluster 'bash -lc date'"
+        config = f"-F {server.ssh}/config -o UserKnownHostsFile={server.ssh}/known_hosts"
+        command = shlex.split(check.replace("ssh ", f"ssh {config} "))
+        assert subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout == b""  # OpenSSH reads no $HOME
 
 
 # failures during a command

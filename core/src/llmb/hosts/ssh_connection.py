@@ -65,7 +65,7 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             ) from error
         self.client.set_missing_host_key_policy(known)
         self.connect_timeout: int = timeout_s
-        keys = PublicKeys(self.ssh_config, self.user, self._login_address)  # type: ignore[abstract]  # get_sources: unused
+        keys = PublicKeys(self.ssh_config, self.user, self.login_address)  # type: ignore[abstract]  # get_sources: unused
         self.connect_kwargs = {
             "auth_strategy": keys,
             "banner_timeout": timeout_s,
@@ -147,7 +147,7 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
         return f"{self.original_host} ({self.host} port {self.port})"
 
     @property
-    def _login_address(self) -> str:
+    def login_address(self) -> str:
         """The words for ``ssh-copy-id`` that name the host as the user did, so that ~/.ssh/config applies to it."""
         written = self.derive_shorthand(self._written_host)
         port = f"-p {written['port']} " if written["port"] else ""

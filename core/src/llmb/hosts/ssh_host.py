@@ -104,7 +104,9 @@ class SshHost:
             return SshShell(connection.transport)
         except TargetError as error:
             self.close()
-            raise UnreachableError(f"cannot start bash on {self._host} for this user: {error}") from error
+            check = f"`ssh {connection.login_address} 'bash -lc date'` must print the date"
+            advice = f"a profile there, such as ~/.bash_profile, may exit, wait or start another shell: {check}"
+            raise UnreachableError(f"cannot start bash on {self._host} for this user: {error}; {advice}") from error
 
 
 def _first_line(output: Output) -> str:

@@ -45,7 +45,9 @@ class SshShell:
                 self._channel.exec_command(COMMAND.format(mark=mark))
                 self._channel.sendall(resource_text("llmb.hosts", "ssh_shell.sh").encode())
                 self._receive(mark, watchdog, login=True)
-            except (SSHException, OSError, EOFError) as error:
+            except EOFError as error:
+                raise UnreachableError(watchdog.reason or f"the login shell ended{_last_line(str(error))}") from error
+            except (SSHException, OSError) as error:
                 raise UnreachableError(watchdog.reason or f"the server opened no session ({error})") from error
 
     @property
@@ -101,7 +103,7 @@ class SshShell:
                     watchdog.report_activity()
             if ended and not (stdout.ended and stderr.ended):
                 message = stderr.text or (stdout.text if login else "")
-                raise EOFError(message.strip() or "the login shell ended")
+                raise EOFError(message.strip() or ("" if login else "the login shell ended"))
         return Output(int(stdout.after), stdout.before, stderr.before)
 
 
@@ -130,6 +132,11 @@ class _Stream:
     def text(self) -> str:
         """The bytes as text, for an error message."""
         return b"".join(self._blocks).decode("utf-8", errors="replace")
+
+
+def _last_line(printed: str) -> str:
+    """Return the last line of what a login printed, for an error message, or "" if it printed nothing."""
+    return f" ({printed.splitlines()[-1].strip()})" if printed else ""
 
 
 def _mark() -> str:
