@@ -30,6 +30,7 @@ from llmb_slurm.sbatch_directives import job_mark
         ("Batch job submission failed: Invalid account or account/partition combination specified", "target.account"),
         ("Batch job submission failed: Invalid qos specification", "target.qos"),
         ("Batch job submission failed: Job violates accounting/QOS policy (job submit limit)", "target.max_jobs"),
+        ("sbatch: error: QOSMinGRES; submission failed: Job violates accounting/QOS policy", "run on more GPUs"),
         ("Batch job submission failed: Resource temporarily unavailable", "target.max_jobs"),
         ("Batch job submission failed: Requested reservation is invalid", "target.reservation"),
         ("Batch job submission failed: Invalid feature specification", "target.constraint"),

@@ -17,6 +17,11 @@ REMEDIES = (
     ),
     (("generic resource",), GPU_REQUEST),
     (
+        ("qosmin",),
+        "run on more GPUs, or use a QOS with a lower minimum: `llmb run SPEC --set target.qos=NAME`; "
+        "`sacctmgr show qos format=name,mintres` lists them",
+    ),
+    (
         ("violates accounting/qos policy", "qosmax", "assocmax"),
         "lower target.max_jobs, the GPUs or workload.time_limit, or use a QOS with higher limits: "
         "`llmb run SPEC --set target.qos=NAME`; "
@@ -26,11 +31,6 @@ REMEDIES = (
         ("temporarily unable to accept", "temporarily unavailable"),
         "the controller takes no more jobs now: `scontrol show config | grep MaxJobCount` and `squeue | wc -l` show "
         "limit and jobs; start the missing runs later, or fewer together: `llmb run SPEC --set target.max_jobs=100`",
-    ),
-    (
-        ("qosmin",),
-        "run on more GPUs, or use a QOS with a lower minimum: `llmb run SPEC --set target.qos=NAME`; "
-        "`sacctmgr show qos format=name,mintres` lists them",
     ),
     (
         ("partitionnodelimit", "node count"),
