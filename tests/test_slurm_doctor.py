@@ -37,6 +37,8 @@ def partitions(slurm: Any) -> Iterator[None]:
         "groups": "AllowGroups=nogroup",
         "away": "State=DOWN",
         "narrow": "MaxNodes=1",
+        "wide": "MinNodes=3",
+        "meagre": "MaxMemPerNode=100",
     }
     for name, settings in lines.items():
         slurm.order("scontrol", "create", f"PartitionName={name}", "Nodes=node1,node2", settings)
@@ -79,6 +81,8 @@ def test_a_run_that_would_start_passes_every_check(toy_slurm: Any) -> None:
         ),
         ({"target": {"partition": "short"}}, "time limit", "60 minutes; short allows 2:00", 'set `time_limit = "2m"`'),
         ({"target": {"partition": "narrow"}}, "nodes", "narrow allows at most 1 node for a job", "use fewer GPUs, or"),
+        ({"target": {"partition": "wide"}}, "nodes", "wide requires at least 3 nodes for a job", "use more GPUs, or"),
+        ({"target": {"partition": "meagre"}}, "memory", "mem is 200M; meagre allows 100 MB", 'set `mem = "100M"`'),
         ({"workload": {"gpus": 64}}, "nodes", "batch has 4 nodes with H100 GPUs; the job needs 8", "use fewer GPUs"),
         (
             {"workload": {"gpu_type": "a100"}},

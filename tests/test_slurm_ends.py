@@ -267,7 +267,13 @@ def test_a_deadline(toy_slurm: Any) -> None:
             {"gpus": 4},
             {"gpus_per_node": 1, "partition": "short"},
             "it would never have started: PartitionNodeLimit",
-            "run on fewer GPUs, or `llmb run ",
+            "run on GPUs of as many nodes as the partition allows, or `llmb run ",
+        ),
+        (
+            {},
+            {"partition": "meagre"},
+            "it would never have started: MaxMemPerLimit",
+            "set target.mem to ",
         ),
         (
             {"time_limit": "1h"},
@@ -280,7 +286,11 @@ def test_a_deadline(toy_slurm: Any) -> None:
 def test_a_job_that_would_pend_forever_is_cancelled(
     toy_slurm: Any, workload: dict[str, Any], target: dict[str, Any], reason: str, remedy: str
 ) -> None:
-    run = toy_slurm.follow(workload=workload, target=target)
+    toy_slurm.cluster.order("scontrol", "create", "PartitionName=meagre", "Nodes=node1", "MaxMemPerNode=100")
+    try:
+        run = toy_slurm.follow(workload=workload, target=target)
+    finally:
+        toy_slurm.cluster.order("scontrol", "delete", "PartitionName=meagre")
     assert (run["state"], run["reason"]) == ("failed", reason)
     assert run["failure"]["remedy"].startswith(remedy)
     states = toy_slurm.cluster.order("squeue", "-h", "-t", "all", "-j", run["job_id"], "-o", "%T").split()

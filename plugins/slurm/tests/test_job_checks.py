@@ -102,6 +102,8 @@ def test_a_cluster_of_nvlink_domains_passes() -> None:
         ({"nodes.nvl": "idle|30|gpu:gb300:4;idle*|6|gpu:gb300:4"}, "nodes", False, "30 of 36 nodes of nvl"),
         ({"nodes.nvl": "mixed|36|gpu:gb300:2"}, "nodes", False, "0 nodes with 4 GPUs or more"),
         ({"settings.nvl": "MaxNodes=16 MaxTime=1:00"}, "nodes", False, "nvl allows at most 16 nodes"),
+        ({"settings.nvl": "MinNodes=40 MaxNodes=UNLIMITED"}, "nodes", False, "nvl requires at least 40 nodes"),
+        ({"settings.nvl": "MaxMemPerNode=800"}, "memory", False, "requests all memory of its nodes; nvl allows 800 MB"),
         ({"nodes.nvl": ""}, "nodes", None, "sinfo lists no nodes"),
     ],
 )
@@ -185,3 +187,12 @@ def test_nodes_with_other_gpus_on_which_slurm_may_start_the_job_are_named() -> N
     )
     assert check.remedy.startswith("select nodes with constraint or nodelist in [target]; `sinfo -p nvl ")
     assert checked(mixed, constraint="gb300")["nodes"].ok
+
+
+@pytest.mark.parametrize(
+    ("mem", "ok"), [("800", True), ("800M", True), ("1g", False), ("801M", False), ("8K", True), ("none", True)]
+)
+def test_the_memory_of_a_job_is_compared_with_the_limit_of_the_partition(mem: str, ok: bool) -> None:
+    checks = checked({"settings.nvl": "MaxMemPerNode=800 DefMemPerNode=100"}, mem=mem)
+    assert ("memory" not in checks) == ok
+    assert ok or checks["memory"].remedy == 'set `mem = "800M"` in [target]'

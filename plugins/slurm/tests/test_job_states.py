@@ -84,6 +84,7 @@ def test_ends_in_sacct(line: str, cause: str) -> None:
         ("17|BOOT_FAIL|0:0|0:0|None|a|/", "target.exclude"),
         ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit|a|/", "target.partition"),
         ("88|CANCELLED by 0|0:0|0:0|PartitionTimeLimit|a|/", "workload.time_limit"),
+        ("88|CANCELLED by 0|0:0|0:0|MaxMemPerLimit|a|/", "target.mem"),
         ("88|CANCELLED by 0|0:0|0:0|BadConstraints|a|/", "target.constraint"),
         ("88|CANCELLED by 0|0:0|0:0|AccountNotAllowed|a|/", "target.account"),
         ("88|CANCELLED by 0|0:0|0:0|InvalidQOS|a|/", "target.qos"),
@@ -114,6 +115,8 @@ def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
         ("ReqNodeNotAvail, May be reserved for other job", ""),
         ("PartitionNodeLimit", "impossible"),
         ("PartitionTimeLimit", "impossible"),
+        ("PartitionConfig", ""),
+        ("MaxMemPerLimit", "impossible"),
         ("BadConstraints", "impossible"),
         ("QOSMaxNodePerJobLimit", "impossible"),
         ("AssocMaxWallDurationPerJobLimit", "impossible"),
@@ -134,6 +137,8 @@ def test_a_pending_job_has_a_reason_and_may_be_unsatisfiable(reason: str, cause:
         ("PENDING", "JobHeldAdmin", "only the site can run `scontrol release 8`"),
         ("REQUEUE_HOLD", "JobHeldUser", "release the job with `scontrol release 8`"),
         ("SPECIAL_EXIT", "None", "release the job with `scontrol release 8`"),
+        ("PENDING", "job requeued in held state", "release the job with `scontrol release 8`"),
+        ("PENDING", "PartitionConfig", "`scontrol show partition` prints its limits"),
         ("PENDING", "Priority", ""),
     ],
 )
@@ -189,3 +194,9 @@ def test_exit_codes(text: str, code: tuple[int, int]) -> None:
 )
 def test_a_running_job_has_the_time_until_its_limit(line: str, left_s: int | None) -> None:
     assert squeue(line).time_left_s == left_s
+
+
+@pytest.mark.parametrize("state", ["SUSPENDED", "RUNNING"])
+def test_a_suspended_job_is_known_as_such(state: str) -> None:
+    status = squeue(f"1|{state}|0|0|0|a|None|59:58|(null)|")
+    assert (status.state, status.suspended) == ("running", state == "SUSPENDED")

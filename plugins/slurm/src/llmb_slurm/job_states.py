@@ -36,7 +36,7 @@ OUT_OF_MEMORY_SIGNAL = 125  # Slurm's mark for a step with processes that were k
 LAUNCH_FAILED_SIGNAL = 53  # Slurm's mark for a job whose output file could not be opened
 
 UNSATISFIABLE = re.compile(
-    r"Partition(Node|Time)Limit|BadConstraints|AccountNotAllowed|QOSNotAllowed|Invalid(Account|QOS)"
+    r"Partition(Node|Time)Limit|MaxMemPerLimit|BadConstraints|AccountNotAllowed|QOSNotAllowed|Invalid(Account|QOS)"
     r"|ReservationDeleted|(Assoc|QOS)Max\w*PerJob\w*|QOSMin\w*",
     re.IGNORECASE,
 )
@@ -50,8 +50,9 @@ HELD = {
     "REQUEUE_HOLD": RELEASE,
     "SPECIAL_EXIT": RELEASE,
     "RESV_DEL_HOLD": RELEASE,
+    "PartitionConfig": "the partition does not allow the job as it is now; `scontrol show partition` prints its limits",
 }
-"""Reasons and states of jobs that do not start before they are released, and the remedy."""
+"""Reasons and states of jobs that do not start before a user or the site acts, and the remedy."""
 
 HELD_WORD = re.compile(r"\bheld\b", re.IGNORECASE)
 """A word of reasons such as "job requeued in held state", which differ between versions of Slurm."""
@@ -122,7 +123,7 @@ def _pending(row: JobRow, attempt: int) -> JobStatus:
 
 
 def _release(row: JobRow) -> str:
-    """Return what lets a held job start, or "" if the job is not held."""
+    """Return what lets a job start that waits for a user or the site, else ""."""
     return HELD.get(row.reason) or HELD.get(row.state) or (RELEASE if HELD_WORD.search(row.reason) else "")
 
 

@@ -34,8 +34,8 @@ REMEDIES = (
     ),
     (
         ("partitionnodelimit", "node count"),
-        "run on fewer GPUs, or `llmb run SPEC --set target.partition=NAME` with a partition with more nodes; "
-        "`sinfo -o '%P %D'` lists both",
+        "run on GPUs of as many nodes as the partition allows, or `llmb run SPEC --set target.partition=NAME` with "
+        "another partition; `scontrol show partition | grep -e Name -e Nodes` prints MinNodes, MaxNodes and TotalNodes",
     ),
     (
         ("partitiontimelimit", "time limit"),
@@ -55,9 +55,9 @@ REMEDIES = (
     (("node name",), "correct target.nodelist and target.exclude; `sinfo -N` lists the nodes"),
     (("dependency",), "correct target.dependency; `squeue --me` lists your jobs"),
     (
-        ("memory", "--mem"),
+        ("memory", "--mem", "maxmem"),
         "set target.mem to what the nodes have: `llmb run SPEC --set target.mem=SIZE`; `sinfo -o '%P %m'` lists the "
-        "memory in MB; "
+        "memory in MB, and `scontrol show partition` the limit MaxMemPerNode; "
         "if the site rejects --mem: `llmb run SPEC --set target.mem=none`",
     ),
     (

@@ -5,6 +5,7 @@ A check that cannot be made has ``ok=None``, with the reason as its detail.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from llmb import DoctorCheck, Job, Target
@@ -14,19 +15,23 @@ from llmb_slurm.doctor_checks.nodes import (
     check_nvlink_domain,
     or_set_in_target,
     partitions,
+    setting,
 )
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.squeue_sacct import parse_duration_s
 
+UNITS_MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2}
+
 
 def check_job(job: Job, target: Target[SlurmOptions]) -> Iterator[DoctorCheck]:
-    """Yield the checks of time limit, nodes, GPUs, MPI and NVLink domains. None if Slurm does not respond."""
+    """Yield the checks of time limit, nodes, GPUs, memory, MPI and NVLink domains. None if Slurm does not respond."""
     facts, options = target.facts, target.options
     names = partitions(target)
     if not facts.get("slurm") or "unreachable" in facts or any(f"partition.{name}" not in facts for name in names):
         return
     yield _time_limit(job, facts, names)
     yield check_nodes(job, target, names)
+    yield from _memory(options.mem, facts, names)
     if mpi := options.mpi or job.mpi:
         yield _mpi(mpi, facts)
     if job.domain_nodes and options.segment:
@@ -53,6 +58,30 @@ def _lower_limit(facts: Mapping[str, str], limits: Mapping[str, str], wanted_s: 
         if (parse_duration_s(fact.split("|")[1]) or wanted_s) >= wanted_s
     ]
     return f'set `time_limit = "{highest_s // 60}m"` in [workload]' + or_set_in_target("partition", others)
+
+
+def _memory(wanted: str, facts: Mapping[str, str], names: Sequence[str]) -> Iterator[DoctorCheck]:
+    """Yield a check if every partition limits the memory per node to less than the job requests.
+
+    `sbatch --test-only` accepts such a job, which then waits forever.
+    """
+    limits = {name: setting(facts.get(f"settings.{name}", ""), "MaxMemPerNode") for name in names}
+    if not all(limit.isdigit() for limit in limits.values()):
+        return
+    highest_mb = max(map(int, limits.values()))
+    requested_mb = _parse_size_mb(wanted)
+    if requested_mb is None or 0 < requested_mb <= highest_mb:
+        return
+    requested = f"mem is {wanted}" if requested_mb else "the job requests all memory of its nodes"
+    detail = f"{requested}; {', '.join(f'{name} allows {limit} MB per node' for name, limit in limits.items())}"
+    remedy = f'set `mem = "{highest_mb}M"` in [target]'
+    yield DoctorCheck(name="memory", ok=False, detail=detail, remedy=remedy)
+
+
+def _parse_size_mb(text: str) -> float | None:
+    """Return a size of Slurm such as 900G in MB, which is the default unit, or None for any other text."""
+    found = re.fullmatch(r"(\d+)([KMGT]?)B?", text, re.IGNORECASE)
+    return int(found[1]) * UNITS_MB[found[2].upper()] if found else None
 
 
 def _mpi(wanted: str, facts: Mapping[str, str]) -> DoctorCheck:

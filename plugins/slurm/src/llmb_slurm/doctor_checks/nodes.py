@@ -13,6 +13,8 @@ from llmb_slurm.options import SlurmOptions
 GPU_NAME = re.compile(r"(?<![a-z0-9])[a-z]{1,2}[0-9]{2,3}[a-z]?(?![a-z0-9])")
 """The name of a GPU type in the name of a gres, such as h100 in ``nvidia_h100_80gb_hbm3``."""
 
+MORE_GPUS = "use more GPUs, or another partition; `scontrol show partition | grep -e Name -e MinNodes` lists them"
+
 MORE_NODES = "use fewer GPUs, or a partition with more such nodes; `sinfo -o '%P %D %G'` lists them"
 
 UNUSABLE = re.compile(r"(?i)(down|drain|fail|future|inval|unk|maint|reboot|power(ed|ing)_down|no_respond)|.*\*$")
@@ -88,9 +90,8 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
     nodes = [_parsed(each) for each in target.facts.get(f"nodes.{name}", "").split(";") if each]
     if not nodes:
         return DoctorCheck(name="nodes", ok=None, detail=f"sinfo lists no nodes of {name}; {needs}")
-    most = _setting(target.facts, name, "MaxNodes")
-    if most.isdigit() and int(most) < job.nodes:
-        return _too_few(f"{name} allows at most {counted_nodes(most)} for a job; {needs}")
+    if outside := _compare_with_limits(job, target.facts, name, needs):
+        return outside
     wanted = target.gpu_types[0] if target.gpu_types and job.gpus_per_node else ""
     typed = [each for each in nodes if not wanted or not each.gpu_types or wanted in each.gpu_types]
     described = f" with {wanted.upper()} GPUs" if wanted else ""
@@ -123,16 +124,30 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
         )
     detail = f"{name} has {counted_nodes(usable)}{described}; {needs}"
     elsewhere = [each for each in nodes if each not in typed and each.usable and each.gpus >= per_node]
-    if elsewhere and not _selects_nodes(target.options):
-        kinds = ", ".join(sorted({each.gres for each in elsewhere}))
-        count = counted_nodes(sum(each.count for each in elsewhere))
-        return DoctorCheck(
-            name="nodes",
-            ok=None,
-            detail=f"{detail}, but Slurm may start it on {count} with {kinds}",
-            remedy=f"select nodes with constraint or nodelist in [target]; `sinfo -p {name} -o '%N %G %f'` lists both",
-        )
-    return DoctorCheck(name="nodes", ok=True, detail=detail)
+    return _on_any_of(name, detail, [] if _selects_nodes(target.options) else elsewhere)
+
+
+def _compare_with_limits(job: Job, facts: Mapping[str, str], name: str, needs: str) -> DoctorCheck | None:
+    """Return the failed check of a job with fewer or more nodes than the partition allows for one job, else None."""
+    least, most = _setting(facts, name, "MinNodes"), _setting(facts, name, "MaxNodes")
+    if least.isdigit() and int(least) > job.nodes:
+        return _too_few(f"{name} requires at least {counted_nodes(least)} for a job; {needs}", MORE_GPUS)
+    if most.isdigit() and int(most) < job.nodes:
+        return _too_few(f"{name} allows at most {counted_nodes(most)} for a job; {needs}")
+    return None
+
+
+def _on_any_of(name: str, detail: str, others: Sequence[Nodes]) -> DoctorCheck:
+    """Return the check of a partition with enough nodes. ``others`` have other GPUs, and could get the job too."""
+    if not others:
+        return DoctorCheck(name="nodes", ok=True, detail=detail)
+    kinds, count = ", ".join(sorted({each.gres for each in others})), sum(each.count for each in others)
+    return DoctorCheck(
+        name="nodes",
+        ok=None,
+        detail=f"{detail}, but Slurm may start it on {counted_nodes(count)} with {kinds}",
+        remedy=f"select nodes with constraint or nodelist in [target]; `sinfo -p {name} -o '%N %G %f'` lists both",
+    )
 
 
 def _selects_nodes(options: SlurmOptions) -> bool:
