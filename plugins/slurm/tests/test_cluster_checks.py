@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ FACTS = {
 }
 
 
-def found(facts: dict[str, str] | None = None, **options: Any) -> dict[str, DoctorCheck]:
+def found(facts: Mapping[str, str | None] | None = None, **options: Any) -> dict[str, DoctorCheck]:
     merged = {**FACTS, "clock": str(int(time.time())), **(facts or {})}
     present = FrozenMap({key: value for key, value in merged.items() if value is not None})
     target = Target(scheduler="slurm", workdir="/w", options=SlurmOptions(**options), facts=present)
@@ -90,6 +91,11 @@ def test_the_case_of_an_account_is_ignored() -> None:
     checks = found({"settings.batch": "PartitionName=batch AllowAccounts=proj1"}, account="Proj1")
     assert checks["account"].ok
     assert checks["partition"].ok
+
+
+@pytest.mark.parametrize(("accounts", "ok"), [("", True), (None, None)])
+def test_accounts_that_slurm_does_not_report_are_not_checked(accounts: str | None, ok: bool | None) -> None:
+    assert found({"accounts": accounts}, account="nosuch")["account"].ok is ok
 
 
 def test_a_hidden_partition_can_be_used() -> None:

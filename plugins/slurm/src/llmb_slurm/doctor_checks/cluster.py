@@ -163,6 +163,9 @@ def _described(name: str, fact: str) -> str:
 
 def _account(facts: Mapping[str, str], options: SlurmOptions) -> DoctorCheck:
     accounts = _split(facts.get("accounts", ""))
+    if "accounts" not in facts:
+        detail = "cannot be checked: Slurm has no accounting, or `sacctmgr show assoc` does not respond"
+        return DoctorCheck(name="account", ok=None, detail=detail)
     if not accounts:
         return DoctorCheck(name="account", ok=True, detail="Slurm reports no accounts")
     if options.account and options.account.lower() not in accounts:  # Slurm keeps names of accounts in lower case
