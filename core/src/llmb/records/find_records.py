@@ -74,7 +74,7 @@ def _find(wanted: str) -> RunRecord:
     records = {record.run_id: record for record in all_records()}
     if wanted in records:
         return records[wanted]
-    begin, _, end = wanted.partition("…")  # which tables show in place of a part of an id
+    begin, _, end = wanted.partition("…")  # by which tables shorten an id
     matching = sorted(run_id for run_id in records if run_id.startswith(begin) and run_id.endswith(end))
     matching = matching if begin else []
     if len(matching) == 1:
