@@ -95,11 +95,15 @@ def parsed(framework: str, log: bytes, block: int) -> dict[str, Any]:
 
 
 ERROR_IN_STEP = f"{STEPS[0].format(n=0, s=1)}{ENDS[0]}\n"
+LONG_MESSAGE = (
+    "y" * 16_300 + "slurmstepd: error: *** JOB 12 ON node1 CANCELLED AT 2026-11-21T06:57:14 DUE TO TIME LIMIT ***\n"
+)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @settings(max_examples=30)
 @example(log=ERROR_IN_STEP, block=64)
+@example(log=LONG_MESSAGE, block=64)
 @given(
     log=st.lists(st.one_of(lines, lines, ending_lines), max_size=12).map("".join),
     block=st.sampled_from([64, 1000, 5000]),

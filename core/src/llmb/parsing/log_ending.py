@@ -26,6 +26,9 @@ LogStatus = Literal["complete", "incomplete", "no_data", "nan"]
 END = 1 << 20
 """Bytes at the end of a log that are searched for messages of schedulers, and for failures after the last step."""
 
+LONGEST_MESSAGE = 1000
+"""Characters at the end of a scheduler's message that are searched. Longer texts may be cut by a block of the log."""
+
 SUCCEEDED = re.compile(rb'"key": ?"run_stop"[^\n]*"status": ?"success"')
 """Message of a training that succeeded, required by MLPerf's rules for training logs (mlcommons/logging, run_stop)."""
 
@@ -122,7 +125,11 @@ def _scheduler_signatures(path: Path, registry: PluginRegistry) -> Iterator[Sign
         if notice.kind in CAUSES and notice.text:
             entry = CAUSES[cast("Cause", notice.kind)]
             yield Signature(
-                needle=notice.text, cause=entry.text, remedy=entry.remedy, primary=False, origin=entry.origin or ""
+                needle=notice.text[-LONGEST_MESSAGE:],
+                cause=entry.text,
+                remedy=entry.remedy,
+                primary=False,
+                origin=entry.origin or "",
             )
 
 
