@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
 
 import attrs
 
@@ -66,7 +67,7 @@ class Redactor:
     def _labelled(self) -> re.Pattern[bytes]:
         name = _any_of(self.ambiguous & self.words.keys())
         words = _any_of(each for each in self.ambiguous & self.words.keys() if not NUMBER.fullmatch(each))
-        values = rb"\[[^\]]{0,%d}\]|[\"']%s(?=[\"':])|%s" % (MOST_LISTED, name, words)
+        values = rb"\[[\w.,@\"'\s-]{0,%d}\]|[\"']%s(?=[\"':])|%s" % (MOST_LISTED, name, words)
         return re.compile(rb"(%s)(%s)" % (LABEL, values))
 
     def redact(self, data: bytes) -> bytes:
@@ -123,6 +124,19 @@ def create_redactor(files: Mapping[str, bytes]) -> Redactor:
 
 
 def _any_of(names: Iterable[bytes]) -> bytes:
-    """Return a pattern of any of these names, the longest first, that ends with the name."""
-    longest_first = b"|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    return rb"(?:%s)(?![%s])" % (longest_first or rb"(?!)", NOT_IN_NAME.encode())
+    """Return a pattern of any of these names that ends with the name. Of several, the longest one matches."""
+    known = sorted(names)
+    return rb"(?:%s)(?![%s])" % (_tree(known) if known else rb"(?!)", NOT_IN_NAME.encode())
+
+
+def _tree(names: Sequence[bytes]) -> bytes:
+    """Return a pattern of sorted names that has each common beginning once.
+
+    `re` tries all alternatives at each byte of a log, and a job may have thousands of hosts.
+    """
+    first, last = names[0], names[-1]
+    size = next((place for place, pair in enumerate(zip(first, last, strict=False)) if len({*pair}) > 1), len(first))
+    rest = [name[size:] for name in names]
+    branches = [_tree([*group]) for _, group in groupby(filter(None, rest), key=lambda name: name[:1])]
+    optional = b"?" if branches and b"" in rest else b""
+    return re.escape(first[:size]) + (b"(?:%s)%s" % (b"|".join(branches), optional) if branches else b"")
