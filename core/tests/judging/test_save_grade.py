@@ -230,6 +230,16 @@ def test_a_log_of_fewer_steps_than_the_recipe_is_no_completed_run(tmp_path: Path
     assert llmb.find_run(run_id).state == "completed"
 
 
+def test_a_failed_log_without_the_last_step_has_no_complete_window(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "a.log", steps=20)
+    log.write_text(log.read_text() + FAILED)
+    run = llmb.find_run(save(log).runs[0])
+    assert run.metrics
+    assert (run.state, run.steps_done, run.window, run.window_complete) == ("failed", 20, None, False)
+    [run_id] = save(log, window=(10, 15)).runs
+    assert llmb.find_run(run_id).window_complete
+
+
 def test_an_import_is_never_driven(tmp_path: Path) -> None:
     save(write_log(tmp_path / "a.log"))
     with llmb.attach() as session:

@@ -114,7 +114,7 @@ def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask:
         failure=failure,
         notes=tuple(mask.mask_text(note) for note in graded.notes),
         steps_done=graded.run.log.series.count,
-        window_complete=graded.run.log.summary.complete and not graded.run.early_end,
+        window_complete=graded.run.measured_over == "window",
         interval=graded.judgement.interval,
         window=graded.run.window,
         steady_state=graded.run.log.steady_state,
