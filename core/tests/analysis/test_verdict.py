@@ -65,6 +65,12 @@ def test_repeats_of_which_none_counts_have_the_first_reason() -> None:
     assert (found.verdict, found.reason, found.interval) == ("undecided", "hit the time limit", None)
 
 
+def test_the_verdict_on_repeats_without_a_result_does_not_depend_on_their_order() -> None:
+    other = Candidate(name="repeat 2", objection=Judgement(verdict=None, reason="written by nemo_launcher"))
+    found = [judge_set(each, 10.0, 0.05) for each in ([failed("repeat 1"), other], [other, failed("repeat 1")])]
+    assert [each.verdict for each in found] == ["undecided", "undecided"]
+
+
 def test_a_run_without_step_time_is_undecided() -> None:
     assert judge_set([Candidate()], 10.0, 0.05).reason == "there is no step time to compare"
 

@@ -212,11 +212,11 @@ def find_objection(
 
 def judge_set(candidates: Sequence[Candidate], published_s: float | None, tolerance: float) -> Judgement:
     """Judge the repeats of a run together, without those that do not count, as long as one remains."""
-    counted = {index: each.repeat for index, each in enumerate(candidates) if each.repeat and not each.objection}
-    if published_s is None or not counted:
+    kept = {index: each.repeat for index, each in enumerate(candidates) if each.repeat and not each.objection}
+    if published_s is None or not kept:
         return _join_objections(candidates)
-    judgement = judge_repeats(list(counted.values()), published_s, tolerance)
-    left_out = [list(counted)[index] for index in judgement.left_out]
+    judgement = judge_repeats(list(kept.values()), published_s, tolerance)
+    left_out = [list(kept)[index] for index in judgement.left_out]
     for index, each in enumerate(candidates):
         if each.objection:
             judgement = add_clause(judgement, f"{each.name} is left out: {each.objection.reason}")
@@ -225,7 +225,7 @@ def judge_set(candidates: Sequence[Candidate], published_s: float | None, tolera
 
 
 def _join_objections(candidates: Sequence[Candidate]) -> Judgement:
-    """Return the objections to all repeats. Each different reason names its repeats."""
+    """Return the objections to all repeats. Each different reason names its repeats. One undecided repeat suffices."""
     names: dict[str, list[str]] = {}
     objections = [(each.name, each.objection) for each in candidates if each.objection]
     for name, objection in objections:
@@ -235,7 +235,8 @@ def _join_objections(candidates: Sequence[Candidate]) -> Judgement:
     if len(names) == 1:
         return objections[0][1]
     reasons = [f"{', '.join(repeats)}: {reason}" for reason, repeats in names.items()]
-    return attrs.evolve(objections[0][1], reason="; ".join(reasons))
+    verdict = next((objection.verdict for _, objection in objections if objection.verdict), None)
+    return Judgement(verdict=verdict, reason="; ".join(reasons))
 
 
 def describe_missing_window(
