@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from llmb.logs.diagnose import diagnose
+from llmb.logs.timestamps import seconds_in
 
 MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"
 ECC = "RuntimeError: CUDA error: uncorrectable ECC error encountered"
@@ -33,3 +34,22 @@ def test_of_several_logs_the_error_with_the_earliest_time_is_the_cause(
 
     assert found is not None
     assert found.cause.startswith(cause)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("2026-06-30 23:59:58", "2026-07-01T00:00:03"),
+        ("2026-02-28 23:59:58", "2026-03-01T00:00:03"),
+        ("E0430 23:59:58.000 1 agent.cc:3] ", "2026-05-01T00:00:03"),
+    ],
+)
+def test_seconds_count_on_at_the_end_of_a_month(before: str, after: str) -> None:
+    first, second = (seconds_in(f"rank 3: {each}: lost".encode()) for each in (before, after))
+    assert first is not None
+    assert second == first + 5
+
+
+@pytest.mark.parametrize("line", [b"lost", b"2026-13-01 00:00:03: lost", b"2026-00-01 00:00:03: lost"])
+def test_a_line_without_a_possible_time_has_no_seconds(line: bytes) -> None:
+    assert seconds_in(line) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import timegm
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -34,12 +35,12 @@ def time_at(path: Path, offset: int) -> Timestamp | None:
 
 
 def seconds_in(line: bytes) -> float | None:
-    """Return the seconds from the beginning of a year to the first time in a line, or None. A month has 31 days."""
+    """Return the first time in a line in seconds, as if it were of 2001, or None if the line has no possible time."""
     match = _TIME.search(line)
     if match is None:
         return None
     _, month, day, hour, minute, second = _read_time(match)
-    return (((month * 31 + day) * 24 + hour) * 60 + minute) * 60 + second
+    return timegm((2001, month, day, hour, minute, 0)) + second if 1 <= month <= 12 else None
 
 
 def _read_time(match: re.Match[bytes]) -> Timestamp:
