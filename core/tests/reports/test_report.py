@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -64,6 +65,12 @@ def test_the_time_of_a_junit_case_includes_the_steps_behind_a_mean(llmb: Llmb, t
     [run_id] = llmb("grade", log, *point, "--save", "--json").json["runs"]
     [case] = suite(llmb("report", run_id, "--junit", "-").out)
     assert float(case.attrib["time"]) == pytest.approx(100 * 5.2)
+
+
+def test_the_time_of_a_junit_case_is_a_number_if_the_log_has_impossible_times(llmb: Llmb) -> None:
+    [run_id] = record_runs([[math.nan, math.inf, 1e300, *STEADY]])
+    [case] = suite(llmb("report", run_id, "--junit", "-").out)
+    assert float(case.attrib["time"]) == pytest.approx(sum(STEADY))
 
 
 def test_cases_of_the_same_configuration_have_different_names(llmb: Llmb) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from llmb.analysis.valid_range import STEP_TIME_S, possible
 from llmb.values.arguments import check_arguments
 from llmb.values.report import Report, ReportedRun, ReportedSet
 
@@ -96,8 +97,8 @@ def _time_s(sets: Iterable[ReportedSet]) -> str:
 
 
 def _steps_time_s(columns: Mapping[str, Sequence[float | None]]) -> float:
-    """Return the time (s) of the steps of a run. A printed time may be the mean of several steps."""
-    times = columns.get("time_s", ())
+    """Return the time (s) of the steps of a run with a possible one. It may be the mean of several steps."""
+    times = [possible(time_s, STEP_TIME_S) for time_s in columns.get("time_s", ())]
     counts = columns.get("mean_of", (1,) * len(times))
     return sum(time_s * (count or 1) for time_s, count in zip(times, counts, strict=True) if time_s is not None)
 
