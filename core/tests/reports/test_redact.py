@@ -35,6 +35,12 @@ def test_a_label_before_a_list_without_end_takes_no_long_search() -> None:
     assert torn < 5 * closed
 
 
+def test_many_blank_lines_take_about_as_long_as_other_lines() -> None:
+    redactor = redactor_of("h100", ambiguous=frozenset({b"h100"}))
+    other, blank = (seconds_for(redactor, 20_000 * line) for line in (b"step 1 of 200\n", b"\n"))
+    assert blank < 20 * other
+
+
 def test_the_longest_name_counts_that_is_a_complete_word() -> None:
     redactor = redactor_of("gpu1", "gpu1.hpc", "gpu10", "gpu2", "g")
     text = b"gpu1 gpu1.hpc gpu10 gpu1.hpcx gpu1x gpu2.hpc g-1 g."
