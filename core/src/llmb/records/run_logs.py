@@ -195,9 +195,8 @@ class RunLogs:
 
     def _sorted_name(self, log: str) -> str:
         """Return a name of a log that sorts later phases first, because their steps replace those of earlier phases."""
-        place = next(index for index, each in enumerate(self.files) if each.copy == log)
-        phase = list(self._measured).index(self.files[place].phase)
-        return f"{len(self._measured) - phase} {log}"
+        phases, phase = list(self._measured), next(each.phase for each in self.files if each.copy == log)
+        return f"{len(phases) - phases.index(phase)} {log}"
 
     @contextmanager
     def _catch_parser_error(self, source: Source = "framework") -> Iterator[None]:
