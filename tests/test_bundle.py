@@ -161,6 +161,19 @@ def test_a_mismatch_exits_with_1_and_is_named(llmb: Llmb, run_id: str, tmp_path:
         assert mismatch in answer.out
 
 
+def test_the_records_beside_a_damaged_one_are_compared_too(llmb: Llmb, toy: Any, tmp_path: Path) -> None:
+    workload = {"recipe": "toy/judged", "dtype": "fp8", "repeats": 2}
+    ids = sorted(each.run_id for each in library.run(library.load(toy.spec(workload=workload))))
+    llmb("bundle", *ids, "-o", tmp_path / "b.tar.gz")
+    files = unpack(tmp_path / "b.tar.gz")
+    for damaged, changed in (ids, ids[::-1]):
+        steps = f"runs/{changed}/steps.csv"
+        forged = with_new_manifest(files | {f"runs/{damaged}/run.toml": b"x =", steps: files[steps] + b"9,9\n"})
+        found = library.verify_bundle(pack(tmp_path / "forged.tar.gz", forged)).mismatches
+        assert f"runs/{damaged}/run.toml is damaged" in "\n".join(found)
+        assert f"{changed}: steps.csv differs from the logs" in "\n".join(found)
+
+
 def test_a_pass_without_an_interval_is_a_mismatch(llmb: Llmb, toy: Any, tmp_path: Path) -> None:
     workload = {"recipe": "toy/judged", "dtype": "fp8"}
     [failed] = library.run(library.load(toy.spec(workload=workload, framework={"journal": "/dev/null"})))

@@ -26,7 +26,7 @@ from llmb.records.run_logs import RunLogs
 from llmb.reports.bundle_files import describe_files, report_tables, without_folder, write_files
 from llmb.spec.choose_point import published_point
 from llmb.spec.export import import_run
-from llmb.values.errors import LogError, RecordError, SpecError
+from llmb.values.errors import LlmbError, LogError, RecordError, SpecError
 from llmb.values.frozen import table_of
 from llmb.values.steps import Step
 
@@ -42,31 +42,37 @@ def find_mismatches(
     with tempfile.TemporaryDirectory(prefix="llmb-bundle-") as folder:
         write_files(folder, files)
         records = [RunRecord(Path(folder, "runs", run_id)) for run_id in run_ids]
-        try:
-            found += [f"{run_id}: {problem}" for run_id, problem in _recompute(records, registry)]
-        except (RecordError, SpecError) as error:
-            faults = (attrs.evolve(fault, lines="") for fault in error.faults)
-            found += [" ".join(str(fault).replace(f"{folder}/", "").split()) for fault in faults]
+        found += [problem.replace(f"{folder}/", "") for problem in _recompute(records, registry)]
         if with_tables:
             tables = without_folder(folder, report_tables(describe_files(folder, run_ids)))
             found += [f"{name} differs from the records" for name in tables if tables[name] != files.get(name)]
     return found
 
 
-def _recompute(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterator[tuple[str, str]]:
-    """Yield run ids, each with a difference between the recorded result of the run and what its logs give."""
+def _recompute(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterator[str]:
+    """Yield the differences between the recorded results of the runs and what their logs give, and damaged records."""
     repeats: dict[str, list[RunRecord]] = {}
     for record in records:
-        provenance = record.spec().get("provenance", {})
-        if "imported" in provenance:
-            repeats.setdefault(provenance.get("first_repeat", record.run_id), []).append(record)
-        else:
-            yield from ((record.run_id, problem) for problem in _recompute_run(record, registry))
+        try:
+            provenance = record.spec().get("provenance", {})
+            if "imported" in provenance:
+                repeats.setdefault(provenance.get("first_repeat", record.run_id), []).append(record)
+            else:
+                yield from (f"{record.run_id}: {problem}" for problem in _recompute_run(record, registry))
+        except (RecordError, SpecError) as error:
+            yield from _describe_damage(error)
     for imported in repeats.values():
         try:
             yield from _recompute_imports(imported, registry)
         except LogError as error:
-            yield imported[0].run_id, str(error)
+            yield f"{imported[0].run_id}: {error}"
+        except (RecordError, SpecError) as error:
+            yield from _describe_damage(error)
+
+
+def _describe_damage(error: LlmbError) -> Iterator[str]:
+    """Yield each error of a record on one line, without the lines that a user could add to a spec."""
+    yield from (" ".join(str(attrs.evolve(fault, lines="")).split()) for fault in error.faults)
 
 
 def _recompute_run(record: RunRecord, registry: PluginRegistry) -> Iterator[str]:
@@ -84,13 +90,13 @@ def _recompute_run(record: RunRecord, registry: PluginRegistry) -> Iterator[str]
     yield from _compare(record, logs.series.steps, measured.metrics, measured.judgement if judged else None)
 
 
-def _recompute_imports(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterator[tuple[str, str]]:
+def _recompute_imports(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterator[str]:
     """Yield the differences of runs that were recorded from existing logs, all repeats of one another."""
     records = sorted(records, key=lambda record: record.spec()["provenance"].get("repeat", 1))
     graded = _grader(records[0], registry).describe_saved([imported_logs(record) for record in records])
     for record, each in zip(records, graded, strict=True):
         problems = _compare(record, each.run.log.steps, each.metrics, each.judgement)
-        yield from ((record.run_id, problem) for problem in problems)
+        yield from (f"{record.run_id}: {problem}" for problem in problems)
 
 
 def _grader(record: RunRecord, registry: PluginRegistry) -> Grader:
