@@ -216,13 +216,18 @@ function slurm_job_modify() return slurm.SUCCESS end
 """
 
 
+def apply_policy(cluster: Cluster, policy: str) -> None:
+    """Restart the controller with a job_submit plugin in Lua."""
+    (cluster.folder / "job_submit.lua").write_text(policy)
+    with (cluster.folder / "slurm.conf").open("a") as conf:
+        conf.write("JobSubmitPlugins=lua\n")
+    cluster.kill("slurmctld", signal.SIGTERM)
+    cluster.start_controller()
+
+
 def test_runs_and_tasks_of_a_site_that_rejects_mem(own_cluster: OwnCluster) -> None:
     with own_cluster(accounting=False) as toy:
-        (toy.cluster.folder / "job_submit.lua").write_text(REJECT_MEM)
-        with (toy.cluster.folder / "slurm.conf").open("a") as conf:
-            conf.write("JobSubmitPlugins=lua\n")
-        toy.cluster.kill("slurmctld", signal.SIGTERM)
-        toy.cluster.start_controller()
+        apply_policy(toy.cluster, REJECT_MEM)
         rejected = toy.llmb("run", toy.spec())
         task = {"task": "data", "task_on": "scheduler"}
         [run] = toy.runs("run", toy.spec(framework=task, target={"mem": "none"}))
@@ -271,11 +276,7 @@ return slurm
 def test_doctor_prints_why_the_policy_of_a_site_rejects_the_jobs(own_cluster: OwnCluster) -> None:
     """Slurm itself reports an unspecified error on the last line."""
     with own_cluster(accounting=False) as toy:
-        (toy.cluster.folder / "job_submit.lua").write_text(POLICY)
-        with (toy.cluster.folder / "slurm.conf").open("a") as conf:
-            conf.write("JobSubmitPlugins=lua\n")
-        toy.cluster.kill("slurmctld", signal.SIGTERM)
-        toy.cluster.start_controller()
+        apply_policy(toy.cluster, POLICY)
         done = toy.llmb("doctor", toy.spec(), "--json")
     checks = {each["name"]: each["detail"] for each in json.loads(done.stdout)["checks"]}
     assert done.returncode == 1

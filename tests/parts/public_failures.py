@@ -5,10 +5,8 @@ The first value after the text is the cause, then the rank and the host.
 
 from __future__ import annotations
 
-FRAMES = 'Traceback (most recent call last):\n  File "/opt/train.py", line 7, in <module>\n    main()\n'
-STEPS = "".join(
-    f" iteration {step:8}/     900 | elapsed time per iteration (ms): 1617.2 | lm loss: 7.5E+00 |\n" for step in (1, 2)
-)
+from parts.recent_failures import FRAMES, STEPS
+
 NOT_DIVISIBLE = "the parallel degrees or batch sizes do not fit the model or the number of GPUs"
 BATCH = "the batch sizes do not fit the parallel degrees"
 BINDING = "the CPU binding does not match the job's cores"
