@@ -171,7 +171,7 @@ def test_on_a_slow_machine_a_command_shows_what_it_does_before_it_is_loaded(
 FEED = """
 import sys, llmb
 from llmb.cli import output
-from llmb.cli.views.progress import open_view
+from llmb.cli.views.choose_view import open_view
 output.watch_streams()
 count = int(sys.argv[1])
 ids = [f"{n:05}-llama3.1-405b-gb200-fp8-512-{n}" for n in range(count)]

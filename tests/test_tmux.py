@@ -19,7 +19,7 @@ FEED = """
 import resource, sys, time, llmb
 from pathlib import Path
 from llmb.cli import output
-from llmb.cli.views.progress import open_view
+from llmb.cli.views.choose_view import open_view
 output.watch_streams()
 folder = Path(sys.argv[1])
 def write(name, value):

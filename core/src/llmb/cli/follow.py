@@ -28,7 +28,7 @@ def open_session(open_it: Callable[[Callable[[str], object]], llmb.Session]) -> 
 
     ``open_it`` receives a function that shows what llmb is doing meanwhile.
     """
-    from llmb.cli.views.progress import open_view
+    from llmb.cli.views.choose_view import open_view
 
     with open_view() as view:
         session = open_it(view.show_activity)
@@ -44,7 +44,7 @@ def follow_runs(
     The runs ``ended`` have no events, because they ended before. Ctrl-C detaches: print how to attach again and exit.
     The runs continue.
     """
-    from llmb.cli.views.progress import open_view
+    from llmb.cli.views.choose_view import open_view
 
     try:
         followed = [run_id for run_id in session.run_ids if run_id not in ended]

@@ -9,8 +9,9 @@ import attrs
 
 from llmb.drive.target_group import TargetGroup
 from llmb.hookspecs import DoctorCheck
+from llmb.hosts.free_space import EXISTING_PARENT, free_space_gb, free_space_remedy
 from llmb.hosts.host_connections import HostConnections
-from llmb.hosts.work_directory import EXISTING_PARENT, access_check, free_space_gb, free_space_remedy
+from llmb.hosts.work_directory import access_check
 from llmb.plugins.registry import PluginRegistry
 from llmb.task_plans import TaskPlan
 from llmb.values.errors import LlmbError, PluginError

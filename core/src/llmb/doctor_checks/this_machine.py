@@ -6,7 +6,7 @@ import shutil
 
 from llmb.drive.notify import read_command
 from llmb.hookspecs import DoctorCheck
-from llmb.hosts.work_directory import GB
+from llmb.hosts.free_space import GB
 from llmb.paths import config_folder, home_folder
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.find_records import records_problem

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from llmb.drive.secrets import mask_output, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.hosts.detached import cancel_detached, poll_detached
+from llmb.hosts.free_space import free_space_gb, free_space_remedy
 from llmb.hosts.local_host import LocalHost
-from llmb.hosts.work_directory import free_space_gb, free_space_remedy
 from llmb.logs.signature_files import preparation_failure
 from llmb.planning import RunPlan
 from llmb.state_machine.observations import OutOfSpace, TaskFinalized

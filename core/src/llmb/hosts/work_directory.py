@@ -1,4 +1,4 @@
-"""The work directory of a target: who can change it, whether llmb can write there, and the free space."""
+"""The work directory of a target: who can change it, and whether llmb can write there."""
 
 import shlex
 
@@ -8,11 +8,6 @@ from llmb.values.host import Host
 
 CHECK_TIMEOUT_S = 120.0
 UNSAFE = 3  # exit code: other users can change the directory
-
-GB = 1e9
-
-EXISTING_PARENT = 'while [ ! -e "$folder" ]; do folder=$(dirname -- "$folder"); done'
-"""Bash that replaces ``$folder`` by its nearest parent that exists, because the folder itself may not exist yet."""
 
 TRY_TO_WRITE = """
 file=$(mktemp -- "$folder/.check.XXXXXX") || exit 1
@@ -52,23 +47,3 @@ def access_check(workdir: str, *, shared: bool) -> str:
     """Return bash that fails with a message if users who are not trusted can change an existing work directory."""
     settings = f"workdir={shlex.quote(workdir)} shared={'yes' if shared else ''}"
     return f"{settings}\n{resource_text('llmb.hosts', 'work_directory.sh')}\ncheck_all"
-
-
-def free_space_gb(folder: str, host: Host) -> float:
-    """Return the free space for users on the file system of ``folder``, in GB (10^9 bytes).
-
-    The folder need not exist yet. Raise TargetError if the host cannot be reached or does not report the space.
-    """
-    blocks_and_size = "stat -f -c '%a %S' -- \"$folder\""  # free blocks for users, and the bytes of one
-    result = host.run(f"folder={shlex.quote(folder)}\n{EXISTING_PARENT}\n{blocks_and_size}")
-    try:
-        blocks, block_bytes = map(int, result.stdout.split())
-    except ValueError:
-        raise TargetError(f"cannot determine the free space in {folder}: {result.stderr.strip()}") from None
-    return blocks * block_bytes / GB
-
-
-def free_space_remedy(folder: str) -> str:
-    """Return the remedy for too little space in a work directory."""
-    sizes = f"`du -xh -d 1 {shlex.quote(folder)} | sort -h`"
-    return f"free space on that disk ({sizes} lists the sizes), or `llmb run SPEC --set target.workdir=/path/to/folder`"

@@ -14,7 +14,8 @@ import attrs
 from llmb.logs.exceptions import AT_THE_END, SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
 from llmb.logs.files import read_part
 from llmb.logs.last_messages import LONGEST_LINE
-from llmb.logs.processes import NOBODY, Process, Processes, process_of_line, processes_of_logs
+from llmb.logs.processes import NOBODY, Process, Processes, process_of_line
+from llmb.logs.rank_in_file_name import processes_of_logs
 from llmb.logs.rank_labels import label_of
 from llmb.logs.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
 from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, tail_starts, text_below

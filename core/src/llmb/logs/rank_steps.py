@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from llmb.logs.processes import Process, processes_of_logs
+from llmb.logs.processes import Process
+from llmb.logs.rank_in_file_name import processes_of_logs
 from llmb.values.frozen import FrozenMap
 from llmb.values.steps import Notice, RankTimes, Step
 

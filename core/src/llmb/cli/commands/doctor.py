@@ -34,7 +34,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check a target, or whether the runs of a spec would start there."""
-    from llmb.cli.views.progress import show_activity
+    from llmb.cli.views.choose_view import show_activity
 
     if target is not None and target.endswith(".toml") and not (spec or "").endswith(".toml"):
         target, spec = spec, target

@@ -64,7 +64,7 @@ def grade(
     as_json: AsJson = False,
 ) -> None:
     """Judge the log of a run against a published configuration."""
-    from llmb.cli.views.progress import show_activity
+    from llmb.cli.views.choose_view import show_activity
 
     with with_option_names(), show_activity(f"reading {logs[0]}"):
         graded = llmb.grade(

@@ -79,7 +79,7 @@ def parse(
     ),
 ) -> None:
     """Read training logs: every step, and the mean over a window."""
-    from llmb.cli.views.progress import show_activity
+    from llmb.cli.views.choose_view import show_activity
 
     reject_combination({"--json": as_json, "--csv": as_csv})
     stated = _stated_framework(framework, recipe, gpus)
@@ -129,7 +129,7 @@ def _stated_framework(framework: str | None, recipe: str | None, gpus: int | Non
 
 def _recognise_framework(paths: Sequence[Path]) -> str:
     """Return the framework that wrote the logs, or one that explains their failure."""
-    from llmb.cli.views.progress import show_activity
+    from llmb.cli.views.choose_view import show_activity
 
     with show_activity(f"reading {paths[0]}"):
         return llmb.recognise_framework(paths)

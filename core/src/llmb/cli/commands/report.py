@@ -32,7 +32,7 @@ def report(
     csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write one row per run as CSV.")] = None,
 ) -> None:
     """Write a report on recorded runs. FILE may be - for standard output."""
-    from llmb.cli.views.progress import show_activity
+    from llmb.cli.views.choose_view import show_activity
 
     files = [each for each in (page, junit, csv) if each]
     if not files:

@@ -53,8 +53,8 @@ def _run(typed: TypedSpec, *, detach: bool, check: bool, as_json: bool) -> None:
 
 
 def _dry_run(typed: TypedSpec, *, check: bool, as_json: bool) -> None:
+    from llmb.cli.views.choose_view import show_activity
     from llmb.cli.views.dry_run import print_plans
-    from llmb.cli.views.progress import show_activity
 
     with show_activity(f"planning {typed.path}"):
         registry = llmb.PluginRegistry()

@@ -10,7 +10,7 @@ from llmb.cli.typed_spec import TypedSpec
 
 def validate(spec: Spec, overrides: Overrides = None, target: TargetName = None, as_json: AsJson = False) -> None:
     """Check a spec, report all errors together, and change nothing."""
-    from llmb.cli.views.progress import show_activity
+    from llmb.cli.views.choose_view import show_activity
 
     typed, registry = TypedSpec(spec, target, overrides or ()), llmb.PluginRegistry()
     with typed.named_in_errors(), show_activity(f"checking {spec}"):

@@ -9,7 +9,7 @@ from rich.text import Text
 import llmb
 from llmb.cli import output
 from llmb.cli.views.live_area import LiveArea
-from llmb.cli.views.live_rows import RunRow, table_of_runs, update_row
+from llmb.cli.views.live_table import RunRow, table_of_runs, update_row
 from llmb.cli.views.plain_view import View, describe_notice
 
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.live_rows import STATE_STYLES
+from llmb.cli.views.live_table import STATE_STYLES
 from llmb.cli.views.metrics import metric_notes, metric_rows, print_named_values, tflops_row
 from llmb.cli.views.numbers import first_names
 from llmb.cli.views.run_details import (

@@ -11,7 +11,7 @@ from rich.console import Console
 import llmb
 from llmb import Progress
 from llmb.cli.views.live_area import LiveArea
-from llmb.cli.views.live_rows import RunRow, table_of_runs
+from llmb.cli.views.live_table import RunRow, table_of_runs
 from llmb.cli.views.live_view import LiveView
 from llmb.cli.views.numbers import format_clock
 from llmb.cli.views.plain_view import PlainView, describe_progress
