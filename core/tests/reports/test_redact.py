@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from llmb.reports.redact import Redactor
 
 LINES = b"step 10: loss 1.0, time 3 s on gpu0042\n"
@@ -50,3 +52,24 @@ def test_the_longest_name_counts_that_is_a_complete_word() -> None:
 def test_a_list_of_hosts_may_have_several_lines() -> None:
     redactor = redactor_of("h100", "fp8", ambiguous=frozenset({b"h100", b"fp8"}))
     assert redactor.redact(b'host = [\n    "h100",\n    "fp8",\n]\n') == b'host = [\n    "host-1",\n    "host-2",\n]\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'hosts: ["h100:29500", "fp8:29500"]\n',
+        "nodes=[h100=1,fp8=2]\n",
+        "nodelist: [h100 (rank 0), fp8 (rank 1)]\n",
+        "hosts = [  # both\n    'h100', 'fp8'\n]\n",
+        "hosts = [['h100', 'fp8']]\n",
+    ],
+)
+def test_a_list_of_hosts_may_contain_more_than_names(text: str) -> None:
+    redactor = redactor_of("h100", "fp8", ambiguous=frozenset({b"h100", b"fp8"}))
+    assert redactor.redact(text.encode()).decode() == text.replace("h100", "host-1").replace("fp8", "host-2")
+
+
+@pytest.mark.parametrize("line", ["\r 0: h100:7:8 [0] NCCL INFO x\n", "  host : h100\r\n", "\n\f host : h100 \v\n"])
+def test_a_line_that_names_a_host_may_have_any_blanks_around_it(line: str) -> None:
+    redactor = redactor_of("h100", ambiguous=frozenset({b"h100"}))
+    assert redactor.redact(line.encode()).decode() == line.replace("h100", "host-1")

@@ -18,12 +18,12 @@ HOME = re.compile(rb"(?<![A-Za-z0-9._/-])(?:/[A-Za-z0-9._-]+){0,2}/(?:home|Users
 """The user in the path of a home directory, which may be on a shared file system such as /lustre/home."""
 
 LOGGED_HOSTS = (
-    re.compile(rb"^(?:[ \t]*+\d+: )?([A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL ", re.MULTILINE),
+    re.compile(rb"^(?:[^\S\n]*+\d+: )?([A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL ", re.MULTILINE),
     re.compile(rb"\bremote peer ([A-Za-z][\w.-]*)<\d+>"),
-    re.compile(rb"^(?:[ \t]*+\d+: )?\w+: error: ([A-Za-z][\w.-]*): task", re.MULTILINE),
-    re.compile(rb"^(?:[ \t]*+\d+: )?[\w.-]+: error: .*\bON ([A-Za-z][\w.-]*) CANCELLED", re.MULTILINE),
-    re.compile(rb"^(?:[ \t]*+\d+: )?\w*stepd-([A-Za-z][\w.-]*): ", re.MULTILINE),
-    re.compile(rb"^[ \t]*+host +: ([A-Za-z][\w.-]*)[ \t\r]*$", re.MULTILINE),
+    re.compile(rb"^(?:[^\S\n]*+\d+: )?\w+: error: ([A-Za-z][\w.-]*): task", re.MULTILINE),
+    re.compile(rb"^(?:[^\S\n]*+\d+: )?[\w.-]+: error: .*\bON ([A-Za-z][\w.-]*) CANCELLED", re.MULTILINE),
+    re.compile(rb"^(?:[^\S\n]*+\d+: )?\w*stepd-([A-Za-z][\w.-]*): ", re.MULTILINE),
+    re.compile(rb"^[^\S\n]*+host +: ([A-Za-z][\w.-]*)[^\S\n]*$", re.MULTILINE),
 )
 """Lines of logs that name a host: those of NCCL, of job steps that failed or were cancelled, and of launchers."""
 

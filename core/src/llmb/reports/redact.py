@@ -34,8 +34,9 @@ LABEL = (
 )
 """The end of a key whose value is a host or a user, such as ``host: `` and ``MASTER_ADDR=``, or the target's name."""
 
-MOST_LISTED = 65_000
-"""Characters of a list of hosts."""
+LIST = rb"\[(?:[^\[\]]{0,65000}+\[){0,3}[^\[\]]{0,65000}+\]"
+"""A list up to its first closing bracket. The search for this bracket passes few opening brackets, which makes it fast.
+"""
 
 
 @attrs.frozen(kw_only=True)
@@ -67,7 +68,7 @@ class Redactor:
     def _labelled(self) -> re.Pattern[bytes]:
         name = _any_of(self.ambiguous & self.words.keys())
         words = _any_of(each for each in self.ambiguous & self.words.keys() if not NUMBER.fullmatch(each))
-        values = rb"\[[\w.,@\"'\s-]{0,%d}\]|[\"']%s(?=[\"':])|%s" % (MOST_LISTED, name, words)
+        values = rb"%s|[\"']%s(?=[\"':])|%s" % (LIST, name, words)
         return re.compile(rb"(%s)(%s)" % (LABEL, values))
 
     def redact(self, data: bytes) -> bytes:
