@@ -94,6 +94,11 @@ def test_a_log_that_states_no_number_of_steps_is_incomplete_where_its_end_tells_
     assert of_text(llmb, tmp_path, steps(5) + end) == ("incomplete", cause, 6)
 
 
+def test_an_uncaught_exception_below_a_message_of_another_thread_is_the_cause(llmb: Llmb, tmp_path: Path) -> None:
+    text = f"{steps(5)}Exception in thread pool\ntrying again\n{ERROR}"
+    assert of_text(llmb, tmp_path, text) == ("incomplete", "a process failed with ValueError", 11)
+
+
 REPORT = """\
 E1122 10:00:07.1 991 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 0 (pid: 9)
 torch.distributed.elastic.multiprocessing.errors.ChildFailedError:

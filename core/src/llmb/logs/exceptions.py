@@ -203,7 +203,8 @@ class _Rank:
     """The lines of a rank, as far as they decide what its next line is.
 
     ``reported`` is the number of announced exceptions that end no process and are still to come, within ``patience``
-    lines. ``task_error`` is the last line if it is an exception of a Ray task.
+    lines. An exception that nothing caught is one of them only without a line between. ``task_error`` is the last line
+    if it is an exception of a Ray task.
     """
 
     in_group: bool = False
@@ -244,8 +245,9 @@ class _Rank:
         if is_error and trace and trace.of_tracker:
             return False
         if is_error:
-            line.kind = "ignored error" if self.reported or _WRAPPER.match(stripped) else "error"
             line.uncaught = trace is not None and trace.uncaught
+            is_reported = self.reported and (not line.uncaught or self.patience == AT_THE_END)
+            line.kind = "ignored error" if is_reported or _WRAPPER.match(stripped) else "error"
             if self.task_error and trace:  # the cause of the task's error
                 line.kind, line.uncaught = self.task_error.kind, self.task_error.uncaught
                 self.task_error.kind = "ignored error"
