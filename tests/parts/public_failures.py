@@ -354,6 +354,13 @@ FAILED = {
     "memory file of Python": (
         FRAMES + "OSError: [Errno 28] No space left on device: '/dev/shm/psm_ab12'\n", SHARED_MEMORY, None, None,
     ),
+    "memory file of cp": ("cp: error writing '/dev/shm/a': No space left on device\n", SHARED_MEMORY, None, None),
+    "memory file of a compiler": (
+        "/tmp/a.s: fatal error: cannot write /dev/shm/a.o: No space left on device\n", SHARED_MEMORY, None, None,
+    ),
+    "disk with a folder of the same name": (
+        FRAMES + "OSError: [Errno 28] No space left on device: '/data/dev/shm/a'\n", "a disk is full", None, None,
+    ),
     "memory file of PyTorch": (
         FRAMES + "RuntimeError: unable to open shared memory object </torch_1_2> in read-write mode: No space left on "
         "device (28)\n", SHARED_MEMORY, None, None,
