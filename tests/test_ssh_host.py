@@ -299,6 +299,29 @@ def test_a_profile_that_starts_another_shell_or_exits_is_named_with_a_check(
         assert subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout == b""  # OpenSSH reads no $HOME
 
 
+@pytest.mark.parametrize(
+    ("profile", "settings", "reason"),
+    [
+        ("kill -KILL $PPID", {}, "the connection was lost"),
+        ("", {"MaxSessions": "0"}, r"the server opened no session \(.*\)"),
+    ],
+)
+def test_a_connection_without_a_shell_is_no_error_of_a_profile(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    connect: Any,
+    profile: str,
+    settings: dict[str, str],
+    reason: str,
+) -> None:
+    (tmp_path / ".bash_profile").write_text(f"{profile}\n")
+    with Sshd(settings=settings, env={"HOME": str(tmp_path)}) as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(TargetError, match=f"^cannot start bash on cluster for this user: {reason}$"):
+            connect().run("true")
+
+
 # failures during a command
 
 

@@ -148,7 +148,10 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
 
     @property
     def login_address(self) -> str:
-        """The words for ``ssh-copy-id`` that name the host as the user did, so that ~/.ssh/config applies to it."""
+        """The words for ``ssh`` and ``ssh-copy-id`` that name the host as the user did.
+
+        ~/.ssh/config then applies to it.
+        """
         written = self.derive_shorthand(self._written_host)
         port = f"-p {written['port']} " if written["port"] else ""
         user = f"{written['user']}@" if written["user"] else ""

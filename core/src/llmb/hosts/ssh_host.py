@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from llmb.hosts.command_log import log_command
 from llmb.hosts.file_transfer import parse_parts, read_command, read_limit, write_command
 from llmb.hosts.ssh_connection import Connection, connect
-from llmb.hosts.ssh_shell import Output, SshShell
+from llmb.hosts.ssh_shell import LoginShellError, Output, SshShell
 from llmb.values.errors import TargetError, UnknownOutcomeError, UnreachableError
 from llmb.values.host import CommandResult, Host
 
@@ -104,9 +104,14 @@ class SshHost:
             return SshShell(connection.transport)
         except TargetError as error:
             self.close()
-            check = f"`ssh {connection.login_address} 'bash -lc date'` must print the date"
-            advice = f"a profile there, such as ~/.bash_profile, may exit, wait or start another shell: {check}"
-            raise UnreachableError(f"cannot start bash on {self._host} for this user: {error}; {advice}") from error
+            advice = _check_profiles(connection) if isinstance(error, LoginShellError) else ""
+            raise UnreachableError(f"cannot start bash on {self._host} for this user: {error}{advice}") from error
+
+
+def _check_profiles(connection: Connection) -> str:
+    """Return what may prevent a login from running bash, and the command that checks it."""
+    check = f"`ssh {connection.login_address} 'bash -lc date'` must print the date"
+    return f"; a profile there, such as ~/.bash_profile, may exit, wait or start another shell: {check}"
 
 
 def _first_line(output: Output) -> str:

@@ -6,6 +6,7 @@ The shell runs ssh_shell.sh, which reads commands from its standard input and ma
 import secrets
 import select
 import time
+from contextlib import suppress
 
 import attrs
 from paramiko import SSHException, Transport
@@ -31,6 +32,10 @@ class Output:
     stderr: bytes
 
 
+class LoginShellError(UnreachableError):
+    """The server started a login shell, which did not run bash."""
+
+
 class SshShell:
     """A login shell. Creating one starts the shell, and raises TargetError if the account cannot run bash."""
 
@@ -43,12 +48,17 @@ class SshShell:
             try:
                 self._channel = transport.open_session()
                 self._channel.exec_command(COMMAND.format(mark=mark))
-                self._channel.sendall(resource_text("llmb.hosts", "ssh_shell.sh").encode())
+            except (SSHException, OSError, EOFError) as error:
+                reason = str(error) or "the connection was lost"
+                raise UnreachableError(watchdog.reason or f"the server opened no session ({reason})") from error
+            try:
+                with suppress(OSError):  # a shell that has ended may have printed why
+                    self._channel.sendall(resource_text("llmb.hosts", "ssh_shell.sh").encode())
                 self._receive(mark, watchdog, login=True)
-            except EOFError as error:
-                raise UnreachableError(watchdog.reason or f"the login shell ended{_last_line(str(error))}") from error
-            except (SSHException, OSError) as error:
-                raise UnreachableError(watchdog.reason or f"the server opened no session ({error})") from error
+            except (SSHException, OSError, EOFError) as error:
+                if not (watchdog.reason or self._channel.eof_received):
+                    raise UnreachableError("the connection was lost") from error
+                raise LoginShellError(watchdog.reason or f"the login shell ended{_last_line(str(error))}") from error
 
     @property
     def alive(self) -> bool:
