@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,22 +37,23 @@ def is_locked(file: Path) -> bool:
     return False
 
 
-def find_stopped_holders(files: Iterable[Path]) -> Mapping[Path, int]:
+def find_stopped_holders(files: Collection[Path]) -> Mapping[Path, int]:
     """Return the locked files whose lock is held by a stopped process of this machine, with the id of the process.
 
     Ctrl-Z stops a process, which keeps its locks. Processes on other machines that share the files are unknown.
     """
-    stopped: dict[int, list[int]] = {}  # processes by the inode of a file that they lock
-    for inode, process in _read_locks():
-        if _is_stopped(process):
-            stopped.setdefault(inode, []).append(process)
+    if not files:
+        return {}  # as in most ticks; a login node may have thousands of locks
+    locks = list(_read_locks())
+    stopped = {process for process in {process for _, process in locks} if _is_stopped(process)}
+    candidates = [(inode, process) for inode, process in locks if process in stopped]
     found: dict[Path, int] = {}
-    for file in files if stopped else ():
+    for file in files if candidates else ():
         with suppress(OSError):
             status = file.stat()
-            for process in stopped.get(status.st_ino, ()):
-                if _has_open(process, status):
-                    found[file] = process
+            holders = (process for inode, process in candidates if inode == status.st_ino)
+            if holder := next((process for process in holders if _has_open(process, status)), None):
+                found[file] = holder
     return found
 
 
@@ -73,8 +74,9 @@ def _is_stopped(process: int) -> bool:
 
 def _has_open(process: int, status: os.stat_result) -> bool:
     """Check whether a process has a file open. Inodes are unique on one file system only."""
-    for descriptor in Path(f"/proc/{process}/fd").iterdir():
-        with suppress(OSError):
-            if os.path.samestat(descriptor.stat(), status):
-                return True
+    with suppress(OSError):  # a process of another user
+        for descriptor in Path(f"/proc/{process}/fd").iterdir():
+            with suppress(OSError):
+                if os.path.samestat(descriptor.stat(), status):
+                    return True
     return False
