@@ -138,6 +138,7 @@ def test_a_pending_job_has_a_reason_and_may_be_unsatisfiable(reason: str, cause:
         ("REQUEUE_HOLD", "JobHeldUser", "release the job with `scontrol release 8`"),
         ("SPECIAL_EXIT", "None", "release the job with `scontrol release 8`"),
         ("PENDING", "job requeued in held state", "release the job with `scontrol release 8`"),
+        ("PENDING", "job_requeued_in_held_state", "release the job with `scontrol release 8`"),
         ("PENDING", "PartitionConfig", "`scontrol show partition` prints its limits"),
         ("PENDING", "Priority", ""),
     ],

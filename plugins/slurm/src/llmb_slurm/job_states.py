@@ -54,8 +54,8 @@ HELD = {
 }
 """Reasons and states of jobs that do not start before a user or the site acts, and the remedy."""
 
-HELD_WORD = re.compile(r"\bheld\b", re.IGNORECASE)
-"""A word of reasons such as "job requeued in held state", which differ between versions of Slurm."""
+HELD_WORD = re.compile(r"(?<![a-z])held(?![a-z])", re.IGNORECASE)
+"""A word of reasons such as "job requeued in held state", also with underscores. Versions of Slurm differ in them."""
 
 NOT_LAUNCHED = (
     "name a folder that all nodes share and that you can write (`llmb run SPEC --set target.workdir=/path/to/folder`); "
@@ -117,13 +117,13 @@ def _pending(row: JobRow, attempt: int) -> JobStatus:
         job_id=row.job_id,
         cause=cause,
         reason=reason,
-        remedy=_remedy(row, cause) or _release(row).format(row.job_id),
+        remedy=_remedy(row, cause) or _held_remedy(row).format(row.job_id),
         attempt=attempt,
     )
 
 
-def _release(row: JobRow) -> str:
-    """Return what lets a job start that waits for a user or the site, else ""."""
+def _held_remedy(row: JobRow) -> str:
+    """Return the remedy for a job that starts only if a user or the site acts, else ""."""
     return HELD.get(row.reason) or HELD.get(row.state) or (RELEASE if HELD_WORD.search(row.reason) else "")
 
 
