@@ -377,6 +377,10 @@ FAILED = {
         "requests.exceptions.ChunkedEncodingError: ('Connection broken: IncompleteRead(3 bytes read)')\n",
         "a download was cut off", None, None,
     ),
+    "nodes that became free later": (
+        "Warning  FailedScheduling  default-scheduler  0/16 nodes are available: 16 Insufficient nvidia.com/gpu.\n"
+        + STEPS + FRAMES + "ValueError: bad shard\n", "a process failed with ValueError", None, None,
+    ),
     "node that was shut down": (
         STEPS + "Pod was terminated in response to imminent node shutdown.\n",
         "the node was shut down while the job ran", None, None,
@@ -404,5 +408,6 @@ HARMLESS = [
     "Failed to load generation config for /m: /m does not appear to have a file named generation_config.json.\n",
     "The repository for a/b contains custom code which must be executed to correctly load the model.\n",
     "slurmstepd: error: Munge decode failed: Expired credential\n",
+    "mkdir -p failed for path /root/.config/matplotlib: [Errno 30] Read-only file system: '/root/.config'\n",
 ]  # fmt: skip
 """Messages of healthy runs that resemble those of failures."""

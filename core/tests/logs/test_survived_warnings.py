@@ -23,6 +23,7 @@ WARNINGS = {
     "c10d": "[rank3]:[W1122 12:00:00.0 a.cpp:10] again: {}",
     "Python": "/opt/a.py:10: UserWarning: not read: {}",
     "wandb": "wandb: Network error, entering retry loop: {}",
+    "Kubernetes": "Warning  FailedMount  3s (x2 over 9s)  kubelet  not mounted: {}",
     "pip": f"WARNING: Retrying ({LONG}) after connection broken by '{{}}'",
     "huggingface_hub": f"'{{}} {LONG}' thrown while requesting HEAD https://huggingface.co/a/b",
 }

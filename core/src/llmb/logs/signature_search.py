@@ -38,7 +38,8 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 _WARNING = re.compile(
     rb"""(?:^|[\s\[:])
          (?: W\d{3,4}(?:\d{4})?\ | W\ (?:external|tensorflow|tsl|xla|third_party)/ | \w+\ W\ \d{4}-
-           | WARN(?:ING)?\b | [A-Z][a-z]+Warning:\ | wandb:\ )
+           | wandb:\ | [A-Z][a-z]+Warning:\ | WARN(?:ING)?\b
+           | Warning\ +Failed(?:Scheduling|Mount)\b )  # events of pods that wait
          (?!.*\b[Ii]nitialization:)""",
     re.VERBOSE,
 )
