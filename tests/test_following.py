@@ -144,7 +144,7 @@ def test_ctrl_c_during_a_cancellation_prints_that_it_may_not_be_complete(toy: An
     toy.wait_for_message(cancelling, "stopped")
     cancelling.send_signal(signal.SIGINT)
     _, messages = cancelling.communicate(timeout=DEADLINE_S)
-    last = f"detached; perhaps not cancelled yet; complete it with: llmb attach {run_id}"
+    last = f"detached; the cancellation may be incomplete; complete it with: llmb attach {run_id}"
     assert (cancelling.returncode, messages.splitlines()[-1]) == (130, last)
     running.send_signal(signal.SIGCONT)
     assert running.wait(timeout=DEADLINE_S) == 1

@@ -225,7 +225,7 @@ def judge_set(candidates: Sequence[Candidate], published_s: float | None, tolera
 
 
 def _join_objections(candidates: Sequence[Candidate]) -> Judgement:
-    """Return the objections to all repeats. Each different reason names its repeats. One undecided repeat suffices."""
+    """Return the objections to all repeats, undecided if one of them is. Each different reason names its repeats."""
     names: dict[str, list[str]] = {}
     objections = [(each.name, each.objection) for each in candidates if each.objection]
     for name, objection in objections:

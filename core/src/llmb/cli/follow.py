@@ -84,7 +84,7 @@ def print_attach_command(session: llmb.Session, action: Action) -> None:
         output.print_progress(f"not submitted yet: {runs} only while llmb follows {'it' if waiting == 1 else 'them'}")
     if unfinished:
         named = unfinished if len(unfinished) <= NAMED_RUNS else []  # without a name, all unfinished runs
-        purpose = "perhaps not cancelled yet; complete it" if action == "cancelling" else "follow"
+        purpose = "the cancellation may be incomplete; complete it" if action == "cancelling" else "follow"
         command = " ".join(["llmb attach", *(each.run_id for each in named)])
         output.print_progress(f"detached; {purpose} with: {command}")
 

@@ -124,7 +124,7 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
         )
     detail = f"{name} has {counted_nodes(usable)}{described}; {needs}"
     elsewhere = [each for each in nodes if each not in typed and each.usable and each.gpus >= per_node]
-    return _on_any_of(name, detail, [] if _selects_nodes(target.options) else elsewhere)
+    return _check_other_gpus(name, detail, [] if _selects_nodes(target.options) else elsewhere)
 
 
 def _compare_with_limits(job: Job, facts: Mapping[str, str], name: str, needs: str) -> DoctorCheck | None:
@@ -137,7 +137,7 @@ def _compare_with_limits(job: Job, facts: Mapping[str, str], name: str, needs: s
     return None
 
 
-def _on_any_of(name: str, detail: str, others: Sequence[Nodes]) -> DoctorCheck:
+def _check_other_gpus(name: str, detail: str, others: Sequence[Nodes]) -> DoctorCheck:
     """Return the check of a partition with enough nodes. ``others`` have other GPUs, and could get the job too."""
     if not others:
         return DoctorCheck(name="nodes", ok=True, detail=detail)
