@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -37,19 +39,27 @@ SRUN = """case "$*" in
   printf '%s\\n' 'MPI plugin types are...' '\tnone' '\tpmi2' '\tpmix'
   echo 'specific pmix plugin versions available: pmix_v4,pmix_v5' ;;
 esac"""
-COMMANDS = {"sinfo": SINFO, "scontrol": SCONTROL, "srun": SRUN, "nvidia-imex-ctl": "echo READY"}
+COMMANDS = {"sinfo": SINFO, "scontrol": SCONTROL, "srun": SRUN, "sbatch": "", "nvidia-imex-ctl": "echo READY"}
+TOOLS = ("bash", "cat", "date", "grep", "id", "paste", "sed", "sort", "tail", "timeout", "tr")
 
 
 @pytest.fixture
 def facts(tmp_path: Path) -> dict[str, str]:
     """Return what the probe finds with the commands above."""
-    for name, text in COMMANDS.items():
-        (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
-        (tmp_path / name).chmod(0o755)
+    return run_probe(tmp_path, COMMANDS)
+
+
+def run_probe(folder: Path, commands: Mapping[str, str]) -> dict[str, str]:
+    """Return what the probe finds on a machine with these commands."""
+    for name, text in commands.items():
+        (folder / name).write_text(f"#!/bin/bash\n{text}\n")
+        (folder / name).chmod(0o755)
+    for name in TOOLS:
+        (folder / name).symlink_to(shutil.which(name) or name)
     target = Target(scheduler="slurm", workdir="/w", options=SlurmOptions(), facts=FrozenMap())
     done = subprocess.run(
         ["bash", "-c", Slurm().probe(target)],
-        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        env=os.environ | {"PATH": str(folder)},
         check=True,
         capture_output=True,
         text=True,
@@ -62,6 +72,10 @@ def test_nodes_and_time_limits_of_partitions_are_found(facts: dict[str, str]) ->
     assert (facts["slurm"], facts["default_partition"]) == ("slurm 25.05.3", "nvl")
     assert facts["partition.nvl"] == "up|4:00:00|36|gpu:gb300:4(S:0-1)"
     assert facts["nodes.nvl"] == "idle|36|gpu:gb300:4(S:0-1)"
+
+
+def test_a_host_without_sbatch_has_no_commands_of_slurm(tmp_path: Path) -> None:
+    assert "slurm" not in run_probe(tmp_path, {name: text for name, text in COMMANDS.items() if name != "sbatch"})
 
 
 def test_hidden_partitions_are_found_because_jobs_may_use_them(facts: dict[str, str]) -> None:
