@@ -8,7 +8,7 @@ import pytest
 
 from llmb.analysis.run_ending import determine_ending
 from llmb_slurm.job_states import CAUSES, job_status
-from llmb_slurm.squeue_sacct import parse_sacct_line
+from llmb_slurm.parse_squeue_sacct import parse_sacct_line
 
 DOCS = (Path(__file__).parents[1] / "docs/slurm.md").read_text()
 

@@ -10,7 +10,7 @@ import pytest
 
 import llmb
 from llmb.testing import FrameworkContract
-from llmb.testing.spec_checks import SpecContract as JobTests
+from llmb.testing.override_checks import OverrideContract as JobTests
 
 PLUGIN = """
 import os, re, shlex, subprocess, sys, time

@@ -8,8 +8,8 @@ import pytest
 
 from llmb import DoctorCheck, FrozenMap, Job, Phase, Target
 from llmb_slurm.options import SlurmOptions
+from llmb_slurm.parse_squeue_sacct import parse_duration_s
 from llmb_slurm.plugin import Slurm
-from llmb_slurm.squeue_sacct import parse_duration_s
 
 # `scontrol show topology` prints such lines since Slurm 24.11: https://github.com/SchedMD/slurm/blob/slurm-24-11-5-1/
 # src/plugins/topology/block/topology_block.c, function _print_topo_record. BlockSize is missing in 24.05.

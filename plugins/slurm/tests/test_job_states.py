@@ -10,7 +10,7 @@ import pytest
 
 from llmb import JobStatus
 from llmb_slurm.job_states import job_status
-from llmb_slurm.squeue_sacct import parse_exit_code, parse_sacct_line, parse_squeue_line
+from llmb_slurm.parse_squeue_sacct import parse_exit_code, parse_sacct_line, parse_squeue_line
 
 
 def squeue(line: str) -> JobStatus:

@@ -17,7 +17,7 @@ from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import INCOMPARABLE, Judgement, describe_missing_window, find_objection, judge_set
 from llmb.judging.grade_notes import describe_log, describe_unmeasured, merge_notes
 from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window, object_to_copies
-from llmb.judging.log_coverage import assume_steps, covers_run, describe_early_end, measured_over
+from llmb.judging.incomplete_log import assume_steps, covers_run, describe_early_end, measured_over
 from llmb.judging.logged_batch import describe_other_batch
 from llmb.judging.measure_point import measure_point
 from llmb.judging.read_logs import read_run

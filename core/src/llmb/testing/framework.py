@@ -1,10 +1,10 @@
 """The contract of a framework plugin."""
 
 from llmb.testing.log_checks import LogContract
-from llmb.testing.spec_checks import SpecContract
+from llmb.testing.override_checks import OverrideContract
 
 
-class FrameworkContract(SpecContract, LogContract):
+class FrameworkContract(OverrideContract, LogContract):
     """Tests that every framework passes. Set ``framework`` to its name, and put logs of real runs into ``logs/``.
 
     ``LLMB_UPDATE=1`` writes ``NAME.expected.toml`` beside each log. ``LLMB_ALL_POINTS=1`` builds the jobs of all

@@ -9,8 +9,8 @@ import attrs
 
 from llmb import Attempt, Host, JobHandle, JobHistory, fold_hosts
 from llmb_slurm.job_states import CAUSES
+from llmb_slurm.parse_squeue_sacct import NOT_YET_NAMED
 from llmb_slurm.poll import run_functions
-from llmb_slurm.squeue_sacct import NOT_YET_NAMED
 
 WITHOUT_ACCOUNTING = "Slurm's accounting {}, so the causes of requeues and the user of a cancellation are unknown"
 

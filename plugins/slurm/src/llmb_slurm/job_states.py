@@ -6,8 +6,8 @@ import re
 from typing import Literal
 
 from llmb import Cause, JobStatus
+from llmb_slurm.parse_squeue_sacct import JobRow
 from llmb_slurm.remedies import find_remedy
-from llmb_slurm.squeue_sacct import JobRow
 
 WAITING = {
     "PENDING",

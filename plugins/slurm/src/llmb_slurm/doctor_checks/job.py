@@ -18,7 +18,7 @@ from llmb_slurm.doctor_checks.nodes import (
     setting,
 )
 from llmb_slurm.options import SlurmOptions
-from llmb_slurm.squeue_sacct import parse_duration_s
+from llmb_slurm.parse_squeue_sacct import parse_duration_s
 
 UNITS_MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2}
 

@@ -1,4 +1,4 @@
-"""Contract tests of the values of a spec that a framework accepts: each has an effect or is rejected."""
+"""Contract tests of the values with which a spec overrides a recipe: each has an effect or is rejected."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,7 +17,7 @@ from llmb.values.run import Run
 MODEL = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "seq_len")
 
 
-class SpecContract(JobContract):
+class OverrideContract(JobContract):
     """Tests of specs that differ from the published configurations."""
 
     def test_invalid_runs_raise_spec_errors(self) -> None:

@@ -1,4 +1,4 @@
-"""Coverage of a run by its log: whether it has the steps that a verdict needs."""
+"""Logs of runs that end early, and whether they have the steps that a verdict needs."""
 
 from __future__ import annotations
 
