@@ -28,22 +28,22 @@ def sacct(line: str) -> JobStatus:
 @pytest.mark.parametrize(
     ("line", "cause", "exit_code"),
     [
-        ("1|COMPLETED|0|0|0|a|None||llmb a b|", "completed", 0),
-        ("2|FAILED|0|768|0|a|NonZeroExitCode||(null)|", "failed", 3),
-        ("3|FAILED|0|11|0|a|JobLaunchFailure||(null)|", "failed", 139),
-        ("4|FAILED|0|4021|0|a|JobLaunchFailure||(null)|", "launch failure", 15),
-        ("5|FAILED|0|256|253|a|NonZeroExitCode||(null)|", "out of memory", 1),
-        ("6|COMPLETED|0|0|253|a|None||(null)|", "completed", 0),
-        ("7|OUT_OF_MEMORY|0|253|0|a|OutOfMemory||(null)|", "out of memory", 253),
-        ("11|FAILED|0|1|0|a|BadConstraints||(null)|", "impossible", 129),
-        ("13|CANCELLED|0|0|0|a|DependencyNeverSatisfied||(null)|", "dependency", 0),
-        ("16|DEADLINE|0|1|0|a|DeadLine||(null)|", "deadline", 129),
-        ("73|CANCELLED|0|15|0|a|None||(null)|", "cancelled", 143),
-        ("75|CANCELLED|0|0|0|a|Priority||(null)|", "cancelled", 0),
-        ("8|CANCELLED|0|0|0|a|PartitionNodeLimit||(null)|", "impossible", 0),
-        ("95|TIMEOUT|0|0|0|a|TimeLimit||(null)|", "timeout", 0),
-        ("98|PREEMPTED|0|0|0|a|None||(null)|", "preempted", 0),
-        ("103|NODE_FAIL|0|0|0|a|NodeDown||(null)|", "node failure", 0),
+        ("1|COMPLETED|0|0|0|a|None||/w|llmb a b|", "completed", 0),
+        ("2|FAILED|0|768|0|a|NonZeroExitCode||/w|(null)|", "failed", 3),
+        ("3|FAILED|0|11|0|a|JobLaunchFailure||/w|(null)|", "failed", 139),
+        ("4|FAILED|0|4021|0|a|JobLaunchFailure||/w|(null)|", "launch failure", 15),
+        ("5|FAILED|0|256|253|a|NonZeroExitCode||/w|(null)|", "out of memory", 1),
+        ("6|COMPLETED|0|0|253|a|None||/w|(null)|", "completed", 0),
+        ("7|OUT_OF_MEMORY|0|253|0|a|OutOfMemory||/w|(null)|", "out of memory", 253),
+        ("11|FAILED|0|1|0|a|BadConstraints||/w|(null)|", "impossible", 129),
+        ("13|CANCELLED|0|0|0|a|DependencyNeverSatisfied||/w|(null)|", "dependency", 0),
+        ("16|DEADLINE|0|1|0|a|DeadLine||/w|(null)|", "deadline", 129),
+        ("73|CANCELLED|0|15|0|a|None||/w|(null)|", "cancelled", 143),
+        ("75|CANCELLED|0|0|0|a|Priority||/w|(null)|", "cancelled", 0),
+        ("8|CANCELLED|0|0|0|a|PartitionNodeLimit||/w|(null)|", "impossible", 0),
+        ("95|TIMEOUT|0|0|0|a|TimeLimit||/w|(null)|", "timeout", 0),
+        ("98|PREEMPTED|0|0|0|a|None||/w|(null)|", "preempted", 0),
+        ("103|NODE_FAIL|0|0|0|a|NodeDown||/w|(null)|", "node failure", 0),
     ],
 )
 def test_ends_in_squeue(line: str, cause: str, exit_code: int) -> None:
@@ -126,7 +126,7 @@ def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
     ],
 )
 def test_a_pending_job_has_a_reason_and_may_be_unsatisfiable(reason: str, cause: str) -> None:
-    status = squeue(f"8|PENDING|0|0|0|a|{reason}||(null)|")
+    status = squeue(f"8|PENDING|0|0|0|a|{reason}||/w|(null)|")
     assert (status.state, status.reason, status.cause, status.unsatisfiable) == ("pending", reason, cause, bool(cause))
 
 
@@ -144,7 +144,7 @@ def test_a_pending_job_has_a_reason_and_may_be_unsatisfiable(reason: str, cause:
     ],
 )
 def test_a_held_job_has_a_remedy(state: str, reason: str, remedy: str) -> None:
-    status = squeue(f"8|{state}|0|0|0|a|{reason}||(null)|")
+    status = squeue(f"8|{state}|0|0|0|a|{reason}||/w|(null)|")
     assert not status.unsatisfiable
     assert remedy in status.remedy
     assert bool(status.remedy) == bool(remedy)
@@ -157,16 +157,16 @@ def test_a_job_that_ended_after_its_release_is_not_to_be_released(line: str) -> 
 
 
 def test_a_state_of_a_later_version_counts_as_running() -> None:
-    assert squeue("73|A_STATE_OF_A_LATER_VERSION|2|0|0|a|None||(null)|").state == "running"
+    assert squeue("73|A_STATE_OF_A_LATER_VERSION|2|0|0|a|None||/w|(null)|").state == "running"
 
 
 @pytest.mark.parametrize(("attempt", "reason"), [(0, "BeginTime"), (1, "requeued (BeginTime)")])
 def test_the_pause_before_a_new_attempt_is_named(attempt: int, reason: str) -> None:
-    assert squeue(f"8|PENDING|{attempt}|0|0|a|BeginTime|1:00|(null)|").reason == reason
+    assert squeue(f"8|PENDING|{attempt}|0|0|a|BeginTime|1:00|/w|(null)|").reason == reason
 
 
 def test_a_requeued_job_has_its_attempt() -> None:
-    assert squeue("96|RUNNING|1|0|0|a|None||llmb a b|").attempt == 1
+    assert squeue("96|RUNNING|1|0|0|a|None||/w|llmb a b|").attempt == 1
 
 
 @pytest.mark.parametrize("line", ["", "slurm_load_jobs error", "5|odd comment", "5|RUNNING|x|0|0|a|b|c|"])
@@ -184,13 +184,13 @@ def test_exit_codes(text: str, code: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     ("line", "left_s"),
     [
-        ("1|RUNNING|0|0|0|a|None|59:58|(null)|", 3598),
-        ("1|RUNNING|0|0|0|a|None|1-02:00:03|(null)|", 93603),
-        ("1|RUNNING|0|0|0|a|None|UNLIMITED|(null)|", None),
-        ("1|RUNNING|0|0|0|a|None|INVALID|(null)|", None),
-        ("1|COMPLETING|0|0|0|a|None|0:05|(null)|", None),
-        ("1|PENDING|1|0|0|a|BeginTime|1:00|(null)|", None),
-        ("1|RUNNING|0|0|0|a|None|59:58|comment", 3598),  # its next line is another line of the comment
+        ("1|RUNNING|0|0|0|a|None|59:58|/w|(null)|", 3598),
+        ("1|RUNNING|0|0|0|a|None|1-02:00:03|/w|(null)|", 93603),
+        ("1|RUNNING|0|0|0|a|None|UNLIMITED|/w|(null)|", None),
+        ("1|RUNNING|0|0|0|a|None|INVALID|/w|(null)|", None),
+        ("1|COMPLETING|0|0|0|a|None|0:05|/w|(null)|", None),
+        ("1|PENDING|1|0|0|a|BeginTime|1:00|/w|(null)|", None),
+        ("1|RUNNING|0|0|0|a|None|59:58|/w|comment", 3598),  # its next line is another line of the comment
     ],
 )
 def test_a_running_job_has_the_time_until_its_limit(line: str, left_s: int | None) -> None:
@@ -199,5 +199,5 @@ def test_a_running_job_has_the_time_until_its_limit(line: str, left_s: int | Non
 
 @pytest.mark.parametrize("state", ["SUSPENDED", "RUNNING"])
 def test_a_suspended_job_is_known_as_such(state: str) -> None:
-    status = squeue(f"1|{state}|0|0|0|a|None|59:58|(null)|")
+    status = squeue(f"1|{state}|0|0|0|a|None|59:58|/w|(null)|")
     assert (status.state, status.suspended) == ("running", state == "SUSPENDED")

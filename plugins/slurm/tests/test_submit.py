@@ -91,7 +91,7 @@ def test_messages_of_the_site_beside_the_job_id_are_skipped(sbatch: Any) -> None
     assert sbatch.submit().job_id == "17"
     assert sbatch.submit().job_id == "17"
     unknown = JobHandle(id="a", directory=sbatch.handles["a"].directory)
-    sbatch.program("squeue", "echo '17|PENDING|0|0|0|a|Priority||(null)|'")
+    sbatch.program("squeue", "echo '17|PENDING|0|0|0|a|Priority||/w|(null)|'")
     assert Slurm().poll([unknown], LocalHost())["a"].job_id == "17"
     assert sbatch.calls == ["sbatch", "squeue"]
 
@@ -233,13 +233,14 @@ def test_resubmitting_a_task_resets_the_time_it_has_been_missing(sbatch: Any) ->
 @pytest.mark.parametrize(
     ("squeue", "job"),
     [
-        ("echo 'RUNNING|a|(null)|'", "17"),
-        ("echo 'A_STATE_OF_TOMORROW|a|(null)|'", "17"),
-        ("echo 'REVOKED|a|(null)|'", "18"),
-        ("echo 'NODE_FAIL|a|(null)|'", "18"),
-        ("echo 'RUNNING|b|(null)|'", "18"),  # another job has the id since the controller lost its state
-        ("echo 'RUNNING|a|llmb a 0123456789ab|'", "17"),  # submitted with another path of the same directory
-        ("echo 'RUNNING|renamed|llmb a 0123456789ab; text of the site|'", "17"),
+        ("echo 'RUNNING|a|/w/b|(null)|'", "17"),
+        ("echo 'A_STATE_OF_TOMORROW|a|/w/b|(null)|'", "17"),
+        ("echo 'REVOKED|a|/w/b|(null)|'", "18"),
+        ("echo 'NODE_FAIL|a|/w/b|(null)|'", "18"),
+        ("echo 'RUNNING|b|/w/b|(null)|'", "18"),  # another job has the id since the controller lost its state
+        ("echo 'RUNNING|a|/w/b|llmb a 0123456789ab|'", "17"),  # submitted with another path of the same directory
+        ("echo 'RUNNING|renamed|/w/b|llmb a 0123456789ab; text of the site|'", "17"),
+        ("echo 'RUNNING|renamed|/another/path/to/runs/a|text of the site|'", "17"),
         ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", "18"),
         ("echo 'slurm_load_jobs error: Socket timed out on send/recv operation' >&2; exit 1", "Socket timed out"),
         ("kill $$", "squeue does not report the state of job 17"),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 
 import attrs
+
+from llmb import JobHandle
 
 NOT_YET_NAMED = "allocation"
 """The name of a job in accounting before the name that the user gave it arrives there."""
@@ -18,7 +21,7 @@ class JobRow:
     """One job as squeue or sacct reports it. Exit codes are pairs of exit code and signal.
 
     ``attempt`` is the number of restarts, and ``time_left_s`` the time until the time limit. They are None in a row of
-    sacct, which does not report them. ``folder`` is the directory where the job was submitted, in a row of sacct.
+    sacct, which does not report them. ``folder`` is the directory where the job was submitted.
     """
 
     job_id: str
@@ -45,12 +48,17 @@ class Accounting:
     enabled: bool = True
 
 
+def is_directory_of(ticket: JobHandle, folder: str) -> bool:
+    """Check whether a job was submitted in a ticket's directory. Another path may lead to the same directory."""
+    return PurePosixPath(folder).name == PurePosixPath(ticket.directory).name
+
+
 def parse_squeue_line(line: str) -> JobRow | None:
     """Parse a line that `query_queue` prints. Return None for a further line of a comment."""
-    fields = line.removesuffix("|").split("|", 8)
-    if len(fields) < 9 or not fields[2].isdigit():
+    fields = line.removesuffix("|").split("|", 9)
+    if len(fields) < 10 or not fields[2].isdigit():
         return None
-    job_id, state, attempt, code, step_code, name, reason, time_left, comment = fields
+    job_id, state, attempt, code, step_code, name, reason, time_left, folder, comment = fields
     return JobRow(
         job_id=job_id,
         state=state,
@@ -61,6 +69,7 @@ def parse_squeue_line(line: str) -> JobRow | None:
         attempt=int(attempt),
         comment=comment,
         time_left_s=parse_duration_s(time_left),
+        folder=folder,
     )
 
 

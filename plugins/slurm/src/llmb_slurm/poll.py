@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePosixPath
 
 import attrs
 
@@ -13,6 +12,14 @@ from llmb_slurm.bash_files import queries
 from llmb_slurm.job_states import job_stage, job_status
 from llmb_slurm.parse_squeue_sacct import NOT_YET_NAMED, Accounting, JobRow, parse_sacct, parse_squeue_line
 from llmb_slurm.sbatch_directives import ANY_MARK, MARK, job_mark
+from llmb_slurm.parse_squeue_sacct import (
+    NOT_YET_NAMED,
+    Accounting,
+    JobRow,
+    is_directory_of,
+    parse_sacct,
+    parse_squeue_line,
+)
 
 LOST_AFTER_S = 60
 """A job without a known end is lost after so long without a queue entry. Accounting may lag behind the queue."""
@@ -90,26 +97,26 @@ def _query_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, st
 def _find_row(ticket: JobHandle, job_id: str, queue: Mapping[str, JobRow]) -> JobRow | None:
     """Return the row of a ticket's job, or None if the queue lacks the job or the id belongs to another job.
 
-    A controller that lost its state gives the ids of earlier jobs to new ones. A site may change the name of a job or
-    its comment, so either identifies the job. The key of the directory does not count, because another process may have
-    submitted the job with another path of the same directory.
+    A controller that lost its state gives the ids of earlier jobs to new ones. A site may change the name of a job and
+    its comment, so each of them identifies the job, and so does its directory. The key of the directory does not count,
+    because another process may have submitted the job with another path of the same directory.
     """
     row = queue.get(job_id)
-    is_own = row is not None and (row.name == ticket.id or f"{MARK}{ticket.id} " in row.comment)
-    return row if is_own else None
+    if row is None:
+        return None
+    is_named = row.name == ticket.id or f"{MARK}{ticket.id} " in row.comment
+    return row if is_named or is_directory_of(ticket, row.folder) else None
 
 
 def _find_in_accounting(ticket: JobHandle, job_id: str, accounting: Accounting) -> JobRow | None:
     """Return the last row of a ticket's job, or None.
 
-    Accounting has no comment. The name identifies a job, or the name of its directory if a site or the user renamed the
-    job. Another path may lead to the same directory.
+    Accounting has no comment. The name identifies a job, or its directory if a site or the user renamed the job.
     """
-    folder = PurePosixPath(ticket.directory).name
     own = [
         row
         for row in accounting.rows.get(job_id, [])
-        if row.name in (ticket.id, NOT_YET_NAMED) or PurePosixPath(row.folder).name == folder
+        if row.name in (ticket.id, NOT_YET_NAMED) or is_directory_of(ticket, row.folder)
     ]
     return own[-1] if own else None
 

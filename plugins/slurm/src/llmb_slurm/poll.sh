@@ -14,7 +14,7 @@ find_job_id() {
 # not ended. Print all jobs if IDS is empty. The comment comes last, because a site may put any text there.
 query_queue() {
   echo queue
-  local fields='JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Name:|,Reason:|,TimeLeft:|,Comment:|'
+  local fields='JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Name:|,Reason:|,TimeLeft:|,WorkDir:|,Comment:|'
   squeue --me -a -h -t all -O "$fields" |
     awk -F'|' -v ids="$1" '
       BEGIN { count = split(ids, each, ","); for (i = 1; i <= count; i++) wanted[each[i]] }

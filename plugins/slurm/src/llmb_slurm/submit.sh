@@ -39,13 +39,14 @@ in_queue() {
 ended='BOOT_FAIL|CANCELLED|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|PREEMPTED|REVOKED|TIMEOUT'
 
 # is_alive JOB_ID ID: return 1 if the job has ended or is unknown, or if its Slurm id now belongs to another job, and 75 if
-# squeue gets no answer. A site may change the name of a job or its comment, so either identifies the job.
+# squeue gets no answer. A site may change the name of a job and its comment, so each of them identifies the job, and so
+# does the directory where it was submitted, which is the current one.
 is_alive() {
-  local rows state name comment
-  if rows=$(squeue -a -h -t all -j "$1" -O 'State:|,Name:|,Comment:|' 2>squeue.err); then
-    while IFS='|' read -r state name comment _; do
+  local rows state name folder comment
+  if rows=$(squeue -a -h -t all -j "$1" -O 'State:|,Name:|,WorkDir:|,Comment:|' 2>squeue.err); then
+    while IFS='|' read -r state name folder comment _; do
       [[ ! $state =~ ^($ended)$ ]] || continue
-      if [ "$name" = "$2" ] || [[ $comment = *"llmb $2 "* ]]; then return 0; fi
+      if [ "$name" = "$2" ] || [[ $comment = *"llmb $2 "* ]] || [ "${folder##*/}" = "${PWD##*/}" ]; then return 0; fi
     done < <(echo "$rows")
     return 1
   elif grep -q "Invalid job id" squeue.err; then
