@@ -56,7 +56,7 @@ def test_a_job_of_this_machine_has_one_attempt_and_a_goodput(toy: Any) -> None:
     assert attempt["start"] <= attempt["end"]
     assert replaceable_files(toy.work(run["run_id"]), toy.folder, toy.spec()) <= TOY_FILES
     assert 0 < run["goodput"] <= 1
-    parts = ("productive_s", "requeues_s", "checkpoints_s", "spikes_s", "other_s")
+    parts = ("productive_s", "requeues_s", "checkpoints_s", "spikes_s", "suspended_s", "other_s")
     assert sum(run["wall_time"][name] for name in parts) == pytest.approx(run["wall_time"]["wall_s"])
     shown = toy.llmb("show", run["run_id"]).stdout
     assert "goodput" in shown

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tomllib
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 import tomli_w
 from parts.deadline import DEADLINE_S
 from parts.reserved_files import replaceable_files
+from parts.toy import gated
 
 pytestmark = pytest.mark.real
 
@@ -236,6 +239,20 @@ def test_a_job_that_an_operator_requeued_and_holds_or_suspended_is_shown_as_such
     toy_slurm.cluster.order(*advice.split("`")[1].split())
     _, more = running.communicate(timeout=DEADLINE_S)
     assert running.returncode == 0, more
+
+
+def test_a_running_job_whose_name_and_comment_an_operator_changed_is_followed_and_cancelled(toy_slurm: Any) -> None:
+    toy_slurm.llmb("run", toy_slurm.spec(framework=gated(toy_slurm)), "--detach")
+    toy_slurm.wait(toy_slurm.is_at_gate)
+    job_id = toy_slurm.job_id()
+    toy_slurm.cluster.order("scontrol", "update", f"jobid={job_id}", "JobName=renamed", "Comment=text of the site")
+    attached = toy_slurm.start("attach", toy_slurm.records[0].name)
+    assert toy_slurm.wait_for_message(attached, "train, step 2 of 5")
+    attached.send_signal(signal.SIGINT)
+    attached.communicate(timeout=DEADLINE_S)
+    [run] = toy_slurm.runs("cancel", toy_slurm.records[0].name)
+    assert (run["state"], toy_slurm.state_of(job_id)) == ("cancelled", "")
+    assert [attempt["cause"] for attempt in run["attempts"]] == [f"cancelled by {getpass.getuser()}"]
 
 
 def test_cancel_ends_one_job_only(toy_slurm: Any) -> None:

@@ -161,6 +161,27 @@ def test_the_new_attempt_of_a_preempted_job_is_followed(toy_slurm: Any) -> None:
     assert matches(*texts, numbers_differ=True), f"{shown}\nexpected:\n{page}"
 
 
+def test_the_time_for_which_slurm_suspended_a_job_is_not_counted_as_start_up(toy_slurm: Any) -> None:
+    def is_suspended() -> bool:
+        fields = ("sacct", "-X", "-n", "-P", "-o", "Suspended", "-j", toy_slurm.job_id())
+        return int(toy_slurm.cluster.order(*fields).strip().rpartition(":")[2]) >= 7
+
+    run = toy_slurm.follow(
+        at_recorded_gate(toy_slurm, order(toy_slurm, "scontrol", "suspend", "JOB")),
+        (is_suspended, order(toy_slurm, "scontrol", "resume", "JOB")),
+        (lambda: toy_slurm.state_of(toy_slurm.job_id()) == "RUNNING", toy_slurm.gate.touch),
+        framework=gated(toy_slurm),
+        workload={"steps": 8},
+        measure={"window": "last"},
+    )
+    [attempt] = run["attempts"]
+    assert attempt["suspended_s"] >= 7
+    wall = run["wall_time"]  # the toy prints steps of 4 s together, but needs less
+    assert wall["suspended_s"] == pytest.approx(wall["wall_s"] - 4)
+    assert wall["other_s"] == 0
+    assert f"lost to suspension {wall['suspended_s']:g} s" in toy_slurm.llmb("show", run["run_id"]).stdout
+
+
 @pytest.mark.slow
 def test_a_preemption_is_explained_while_the_run_continues(toy_slurm: Any) -> None:
     spec = toy_slurm.spec(framework=gated(toy_slurm), target={"partition": "scavenger"})

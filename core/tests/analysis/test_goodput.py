@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from llmb import Attempt, Step
@@ -44,6 +45,31 @@ def test_an_attempt_that_began_again_is_lost_with_its_queue() -> None:
 def test_the_steps_before_a_checkpoint_are_not_lost() -> None:
     wall = divide_wall_time(attempts((0, 60), (100, 150)), STEADY, steps=40, earlier_steps=20, mean_of=1)
     assert wall == WallTime(wall_s=150, productive_s=80, requeues_s=60, spikes_s=0, other_s=10)
+
+
+def test_a_suspension_before_or_after_the_steps_is_not_start_up() -> None:
+    suspended = [attrs.evolve(each, suspended_s=30.0) for each in attempts((0, 80))]
+    wall = divide_wall_time(suspended, STEADY, steps=20, earlier_steps=0, mean_of=1)
+    assert wall == WallTime(wall_s=80, productive_s=40, requeues_s=0, spikes_s=0, other_s=10, suspended_s=30)
+
+
+def test_the_step_during_which_a_job_was_suspended_is_no_spike() -> None:
+    suspended = [attrs.evolve(each, suspended_s=12.0) for each in attempts((0, 80))]
+    wall = divide_wall_time(suspended, SPIKES, steps=30, earlier_steps=0, mean_of=1)
+    assert wall == WallTime(wall_s=80, productive_s=60, requeues_s=0, spikes_s=0, other_s=8, suspended_s=12)
+
+
+def test_the_suspension_of_an_earlier_attempt_is_not_lost_to_the_requeue() -> None:
+    first, last = attempts((0, 60), (100, 150))
+    suspended = [attrs.evolve(first, suspended_s=25.0), attrs.evolve(last, suspended_s=4.0)]
+    wall = divide_wall_time(suspended, STEADY, steps=20, earlier_steps=0, mean_of=1)
+    assert wall == WallTime(wall_s=150, productive_s=40, requeues_s=75, spikes_s=0, other_s=6, suspended_s=29)
+
+
+def test_a_suspension_that_exceeds_the_lost_time_makes_no_part_negative() -> None:
+    first, last = (attrs.evolve(each, suspended_s=999.0) for each in attempts((0, 60), (100, 150)))
+    wall = divide_wall_time([first, last], STEADY, steps=20, earlier_steps=0, mean_of=1)
+    assert wall == WallTime(wall_s=150, productive_s=40, requeues_s=0, spikes_s=0, other_s=0, suspended_s=110)
 
 
 def test_a_printed_spike_may_be_the_mean_of_several_steps() -> None:

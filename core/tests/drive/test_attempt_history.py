@@ -50,12 +50,12 @@ def test_the_scheduler_comes_first_and_the_others_fill_its_gaps() -> None:
     history = JobHistory(
         attempts=(
             Attempt(attempt=0, start=7.0, cause="preempted", followed_by="job 7 of alice (urgent) on n1"),
-            Attempt(attempt=1, start=24.0, nodes=("n3",)),
+            Attempt(attempt=1, start=24.0, nodes=("n3",), suspended_s=2.0),
         )
     )
     first, last = list_attempts(REQUEUED, b"start\t0\t8\tn1\n", history, "completed")
     assert first == attrs.evolve(history.attempts[0], end=20.0, nodes=("n1",))
-    assert last == Attempt(attempt=1, start=24.0, end=40.0, nodes=("n3",), cause="completed")
+    assert last == Attempt(attempt=1, start=24.0, end=40.0, nodes=("n3",), cause="completed", suspended_s=2.0)
 
 
 def test_accounting_that_lacks_the_first_attempt_describes_the_second() -> None:

@@ -34,6 +34,23 @@ def test_each_start_is_an_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )
 
 
+@pytest.mark.parametrize(
+    ("printed", "suspended_s"), [("00:00:00", 0.0), ("00:01:05", 65.0), ("1-00:00:01", 86401.0), ("", None)]
+)
+def test_an_attempt_has_the_time_for_which_it_was_suspended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, suspended_s: float | None
+) -> None:
+    [attempt] = history(tmp_path, monkeypatch, f"echo '{AGAIN}|{printed}|/w/runs/a'").attempts
+    assert attempt.suspended_s == suspended_s
+
+
+def test_a_renamed_job_has_its_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = AGAIN.replace("|a|", "|renamed|")
+    found = history(tmp_path, monkeypatch, f"echo '{row}|00:00:00|/another/path/to/{tmp_path.name}'")
+    assert (found.pending, [each.start for each in found.attempts]) == (False, [1763689711.0])
+    assert history(tmp_path, monkeypatch, f"echo '{row}|00:00:00|/w/runs/b'") == JobHistory(pending=True)
+
+
 def followers(folder: Path, monkeypatch: pytest.MonkeyPatch, *others: str, first: str = PREEMPTED) -> list[str]:
     """Return the jobs that followed the attempts of job 96 if sacct prints these rows for jobs of all users."""
     rows = "\n".join(others)

@@ -22,8 +22,9 @@ class WallTime:
 
     ``productive_s`` is the number of steps times the mean steady step. ``requeues_s`` was lost to earlier attempts and
     to the queue between attempts, ``checkpoints_s`` to checkpoints between steps of which the log states the time,
-    ``spikes_s`` to steps that took much longer than the others, for example because a checkpoint is part of them, and
-    ``other_s`` to everything else: start-up, warm-up, other checkpoints, and the exit.
+    ``spikes_s`` to steps that took much longer than the others, for example because a checkpoint is part of them,
+    ``suspended_s`` to suspensions by the scheduler, and ``other_s`` to everything else: start-up, warm-up, other
+    checkpoints, and the exit.
     """
 
     wall_s: float
@@ -32,6 +33,7 @@ class WallTime:
     spikes_s: float
     other_s: float
     checkpoints_s: float = 0.0
+    suspended_s: float = 0.0
 
     @property
     def goodput(self) -> float:
@@ -53,6 +55,10 @@ def divide_wall_time(
     ``steps`` counts each step of the run once. ``earlier_steps`` of them are from attempts before the last one, which
     resumed after them. A printed step time covers ``mean_of`` steps. Schedulers round times to full seconds, so the
     wall time is never less than that of the steps.
+
+    The scheduler states how long a job was suspended, but not when. A suspension of an earlier attempt is part of the
+    time that was lost to it. The time of a step runs on while its job is suspended, so the spikes of the last attempt
+    contain its suspensions, as far as there are spikes.
     """
     if not attempts or steady is None:
         return None
@@ -64,11 +70,17 @@ def divide_wall_time(
     requeues_s = max(0.0, restart - begin - earlier_steps * steady.step_time_s)
     wall_s = max(end - begin, productive_s + spikes_s + requeues_s)
     rest_s = max(0.0, wall_s - productive_s - spikes_s - requeues_s)
+    *earlier, last = (each.suspended_s or 0.0 for each in attempts)
+    in_requeues_s = min(requeues_s, math.fsum(earlier))
+    in_spikes_s = min(spikes_s, last)
+    in_rest_s = min(rest_s, last - in_spikes_s)
+    rest_s -= in_rest_s
     return WallTime(
         wall_s=wall_s,
         productive_s=productive_s,
-        requeues_s=requeues_s,
-        spikes_s=spikes_s,
+        requeues_s=requeues_s - in_requeues_s,
+        spikes_s=spikes_s - in_spikes_s,
         other_s=max(0.0, rest_s - checkpoints_s),
         checkpoints_s=min(rest_s, checkpoints_s),
+        suspended_s=in_requeues_s + in_spikes_s + in_rest_s,
     )

@@ -84,6 +84,7 @@ def _combine(number: int, sources: Sequence[Attempt]) -> Attempt:
         nodes=next((each.nodes for each in sources if each.nodes), ()),
         cause=next((each.cause for each in sources if each.cause), ""),
         followed_by=next((each.followed_by for each in sources if each.followed_by), ""),
+        suspended_s=next((each.suspended_s for each in sources if each.suspended_s is not None), None),
     )
 
 

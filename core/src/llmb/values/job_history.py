@@ -14,6 +14,7 @@ class Attempt:
 
     ``cause`` is why the attempt ended: a word of `Cause`, ``requeued``, or ``cancelled by USER``. ``followed_by``
     is the job that started on the nodes of a preempted attempt, such as ``job 7 of alice (urgent) on node1``.
+    ``suspended_s`` is the time between start and end for which the scheduler suspended the job.
     """
 
     attempt: NonNegativeInt
@@ -22,6 +23,7 @@ class Attempt:
     nodes: tuple[str, ...] = ()
     cause: str = ""
     followed_by: str = ""
+    suspended_s: float | None = None
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

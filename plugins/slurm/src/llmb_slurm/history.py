@@ -9,7 +9,7 @@ import attrs
 
 from llmb import Attempt, Host, JobHandle, JobHistory, fold_hosts
 from llmb_slurm.job_states import CAUSES
-from llmb_slurm.parse_squeue_sacct import NOT_YET_NAMED
+from llmb_slurm.parse_squeue_sacct import NOT_YET_NAMED, is_directory_of, parse_duration_s
 from llmb_slurm.poll import run_functions
 
 WITHOUT_ACCOUNTING = "Slurm's accounting {}, so the causes of requeues and the user of a cancellation are unknown"
@@ -23,7 +23,10 @@ STARTS_LIMIT_S = 30
 
 @attrs.frozen(kw_only=True)
 class Start:
-    """One start of a job as sacct reports it. ``user`` cancelled the job. ``pending`` is True if it has no end yet."""
+    """One start of a job as sacct reports it. ``user`` cancelled the job. ``pending`` is True if it has no end yet.
+
+    ``suspended_s`` is the time for which Slurm suspended it, and ``folder`` the directory where the job was submitted.
+    """
 
     job_id: str
     name: str
@@ -34,6 +37,8 @@ class Start:
     nodes: tuple[str, ...]
     partition: str = ""
     qos: str = ""
+    suspended_s: float | None = None
+    folder: str = ""
     pending: bool = False
 
 
@@ -54,29 +59,27 @@ def query_history(tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobH
 
     One command queries sacct for all jobs. A second one follows if a job was preempted.
     """
-    ids = {each.id: each.job_id for each in tickets if each.job_id}
+    known = {each.id: each for each in tickets if each.job_id}
+    ids = ",".join(each.job_id for each in tickets if each.job_id)
     if not ids:
         return {}
-    output = run_functions(host, f"query_history {shlex.quote(','.join(ids.values()))}", "sacct")
+    output = run_functions(host, f"query_history {shlex.quote(ids)}", "sacct")
     header, *lines = output.splitlines()
     if header != "rows":
         note = WITHOUT_ACCOUNTING.format("is disabled" if header == "disabled" else "does not respond")
-        return {name: JobHistory(note=note) for name in ids}
+        return {name: JobHistory(note=note) for name in known}
     starts = [start for line in lines if (start := parse_start(line))]
-    found = {
-        name: [each for each in starts if each.job_id == ids[name] and each.name in (name, NOT_YET_NAMED)]
-        for name in ids
-    }
+    found = {name: [each for each in starts if _is_of(each, ticket)] for name, ticket in known.items()}
     others = _query_starts_after_preemptions(list(found.values()), host)
     return {name: _history(rows, others) for name, rows in found.items()}
 
 
 def parse_start(line: str) -> Start | None:
     """Parse a line that `query_history` of poll.sh prints. Return None for any other line."""
-    fields = line.split("\t")
-    if len(fields) != 9:
+    fields = line.split("\t", 10)
+    if len(fields) != 11:
         return None
-    job_id, name, state, start, end, user, nodes, partition, qos = fields
+    job_id, name, state, start, end, user, nodes, partition, qos, suspended, folder = fields
     return Start(
         job_id=job_id,
         name=name,
@@ -87,8 +90,19 @@ def parse_start(line: str) -> Start | None:
         nodes=tuple(nodes.split()),
         partition=partition,
         qos=qos,
+        suspended_s=parse_duration_s(suspended),
+        folder=folder,
         pending="Unknown" in (start, end),
     )
+
+
+def _is_of(start: Start, ticket: JobHandle) -> bool:
+    """Check whether a start is one of a ticket's job, which a site or the user may have renamed.
+
+    Slurm has used the id of the job for earlier jobs too, if the ids began again.
+    """
+    is_own = start.name in (ticket.id, NOT_YET_NAMED) or is_directory_of(ticket, start.folder)
+    return start.job_id == ticket.job_id and is_own
 
 
 def _query_starts_after_preemptions(jobs: Iterable[Sequence[Start]], host: Host) -> Sequence[OtherStart]:
@@ -119,7 +133,7 @@ def _parse_other_start(line: str) -> OtherStart | None:
 
 
 def _history(rows: Sequence[Start], others: Sequence[OtherStart]) -> JobHistory:
-    """Return the history of one job. Slurm has used its id for earlier jobs too, if the ids began again."""
+    """Return the history of one job."""
     began = [row for row in rows if row.start is not None]  # a job that was cancelled in the queue never did
     attempts = [
         Attempt(
@@ -129,6 +143,7 @@ def _history(rows: Sequence[Start], others: Sequence[OtherStart]) -> JobHistory:
             nodes=row.nodes,
             cause="requeued" if row.state == "REQUEUED" else CAUSES.get(row.state, ""),
             followed_by=_describe_next_job(row, others) if row.state == "PREEMPTED" else "",
+            suspended_s=row.suspended_s,
         )
         for number, row in enumerate(began)
     ]

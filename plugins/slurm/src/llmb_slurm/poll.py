@@ -10,8 +10,6 @@ import attrs
 from llmb import Cause, Host, JobHandle, JobStatus, TargetError
 from llmb_slurm.bash_files import queries
 from llmb_slurm.job_states import job_stage, job_status
-from llmb_slurm.parse_squeue_sacct import NOT_YET_NAMED, Accounting, JobRow, parse_sacct, parse_squeue_line
-from llmb_slurm.sbatch_directives import ANY_MARK, MARK, job_mark
 from llmb_slurm.parse_squeue_sacct import (
     NOT_YET_NAMED,
     Accounting,
@@ -20,6 +18,7 @@ from llmb_slurm.parse_squeue_sacct import (
     parse_sacct,
     parse_squeue_line,
 )
+from llmb_slurm.sbatch_directives import ANY_MARK, MARK, job_mark
 
 LOST_AFTER_S = 60
 """A job without a known end is lost after so long without a queue entry. Accounting may lag behind the queue."""

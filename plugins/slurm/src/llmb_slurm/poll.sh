@@ -57,21 +57,23 @@ query_accounting() {
 }
 
 # query_history IDS: print "rows" and one line for each start of these jobs, with its fields separated by tabs: Slurm id,
-# name, state, start, end, the user who cancelled it, nodes, partition, QOS. Times are in seconds since 1970. Print
-# "disabled" or "unavailable" instead if there is no accounting.
+# name, state, start, end, the user who cancelled it, nodes, partition, QOS, the time for which it was suspended, and the
+# directory where it was submitted. Start and end are in seconds since 1970. Print "disabled" or "unavailable" instead if
+# there is no accounting.
 query_history() {
-  local output job name state start end nodes partition qos user
+  local output job name state start end nodes partition qos suspended folder user
   command -v sacct >/dev/null || { echo disabled; return; }
   if ! output=$(SLURM_TIME_FORMAT=%s timeout "$sacct_limit_s" sacct -X -D -n -P -j "$1" \
-    -o JobIDRaw,JobName,State,Start,End,NodeList,Partition,QOS 2>&1); then
+    -o JobIDRaw,JobName,State,Start,End,NodeList,Partition,QOS,Suspended,WorkDir 2>&1); then
     [[ $output == *disabled* ]] && echo disabled || echo unavailable
     return
   fi
   echo rows
-  while IFS='|' read -r job name state start end nodes partition qos; do
+  while IFS='|' read -r job name state start end nodes partition qos suspended folder; do
     user=''
     [[ $state != *' by '* ]] || user=$(id -nu "${state##* }" 2>/dev/null || echo "user ${state##* }")
-    print_fields "$job" "$name" "${state%% *}" "$start" "$end" "$user" "$(host_names "$nodes")" "$partition" "$qos"
+    print_fields "$job" "$name" "${state%% *}" "$start" "$end" "$user" "$(host_names "$nodes")" "$partition" "$qos" \
+      "$suspended" "$folder"
   done < <(echo "$output") # a here-document may need a file in /tmp, which may be full
 }
 

@@ -154,6 +154,7 @@ def _describe_goodput(wall: llmb.WallTime) -> str:
         ("requeues", wall.requeues_s),
         ("checkpoints", wall.checkpoints_s),
         ("spikes", wall.spikes_s),
+        ("suspension", wall.suspended_s),
         ("start-up and exit", wall.other_s),
     )
     lost = ", ".join(f"{name} {format_number(seconds, 's')}" for name, seconds in parts if seconds >= LEAST_LOST_S)
