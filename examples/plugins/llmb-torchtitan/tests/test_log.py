@@ -40,6 +40,10 @@ START = (
     "[titan] 2025-10-18 10:11:02,345 - root - INFO - Trainer is initialized with local batch size 2, global batch "
     "size 16, gradient accumulation steps 1, sequence length 8192, total steps {} (warmup 200)"
 )
+MESH = (
+    "[titan] 2025-10-18 10:11:00,345 - root - INFO - Building device mesh with parallelism: pp={}, dp_replicate=1, "
+    "dp_shard=8, cp={}, tp={}, ep=1, etp=1"
+)
 END = "[titan] 2025-10-18 10:12:12,345 - root - INFO - Training completed"
 
 
@@ -79,6 +83,34 @@ def test_the_fork_divides_the_time_of_the_first_step_by_the_interval_of_its_line
     line = VERSIONS["DGX Cloud benchmarking"]
     found = steps(read(line.replace("step: 10", "step:  1"), line, parser=TorchTitanLog(tokens_per_step=2 * 8192)))
     assert [step.time_s for step in found] == [2 * 8192 / 6667, 2.457]
+
+
+@pytest.mark.parametrize(("parallelism", "tokens_per_gpu"), [((1, 1, 1), 2 * 8192), ((2, 4, 8), 2 * 8192 / 64)])
+@pytest.mark.parametrize("of_run", [None, 1.0])
+def test_the_step_time_follows_from_the_batch_and_the_parallelism_that_the_log_states(
+    parallelism: tuple[int, int, int], tokens_per_gpu: float, of_run: float | None
+) -> None:
+    mesh = MESH.format(*parallelism)
+    [step] = steps(read(mesh, START.format(100), LINE, parser=TorchTitanLog(tokens_per_step=of_run)))
+    assert step.time_s == tokens_per_gpu / 6667
+
+
+def test_a_log_without_batch_or_parallelism_needs_those_of_the_run() -> None:
+    needed = Notice(kind="run unknown", text="step times")
+    assert needed in read(START.format(100), LINE)
+    assert needed in read(MESH.format(1, 1, 1), LINE)
+    assert needed in read(MESH.format(0, 1, 1), START.format(100), LINE)
+    assert needed not in read(MESH.format(1, 1, 1), START.format(100), LINE)
+    assert needed not in read(VERSIONS["DGX Cloud benchmarking"])
+
+
+def test_a_grade_uses_the_step_time_of_the_tokens_and_not_of_the_rounded_tflops(tmp_path: Path) -> None:
+    """Without the line of the parallelism, the parser needs the batch of the graded run."""
+    lines = (LOGS / "torchtitan-0.2.2-cpu-rank1of2.log").read_text().splitlines(keepends=True)
+    (tmp_path / "run.log").write_text("".join(line for line in lines if "device mesh" not in line))
+    grade = llmb.grade(tmp_path / "run.log", recipe="torchtitan/deepseek-v3-tiny", gpu_type="cpu", dtype="fp32", gpus=2)
+    assert grade.metrics
+    assert grade.metrics.step_time_s == pytest.approx(256 * sum(1 / rate for rate in (57, 53, 68, 76, 91)) / 5)
 
 
 @pytest.mark.parametrize("labels", [("", ""), ("[rank0]:", "[rank1]:"), ("0: ", "1: ")])

@@ -8,11 +8,15 @@ from collections.abc import Iterator
 
 from llmb import LineParser, Notice, Step
 
-_TOTAL, _END = b"total steps ", b"Training completed"
+_MESH, _TOTAL, _END = b"device mesh with parallelism: ", b"total steps ", b"Training completed"
 _LAST_FIELD = b"mfu: "  # of a step line; lines of a validation do not have it
 
 _FIELD = re.compile(rb"\b(\w+): +(-?(?:\d[\d,]*(?:\.\d+)?|nan|inf))(?:GiB|%|s\b)?")
 _TOTAL_STEPS = re.compile(rb"total steps (\d{1,15})\b")
+_BATCH = re.compile(
+    rb"local batch size (\d{1,9}), .*gradient accumulation steps (\d{1,9}), sequence length (\d{1,9})\b"
+)
+_SHARING_GPUS = re.compile(rb"\bpp=(\d{1,9}), .*\bcp=(\d{1,9}), tp=(\d{1,9})\b")
 _MOST_STEPS = 10**15  # a longer number is garbled
 _NO_LOSS = -1.0  # printed by the ranks of all pipeline stages except the last one
 
@@ -25,21 +29,28 @@ class TorchTitanLog(LineParser):
 
     torchtitan prints the first step and then each tenth (``metrics.log_freq``), with rates since the line before.
     NVIDIA's fork prints ``iteration_time`` too, on the first line divided by ``log_freq``, although it is one step.
-    ``tokens_per_step`` is the number of tokens of a global batch for one GPU, from which all other times follow.
+    ``tokens_per_step`` is the number of tokens of a global batch for one GPU, from which all other times follow. If
+    the log states batch and parallelism, as that of 0.2.2, these count instead.
     """
 
-    needles = (_LAST_FIELD, _TOTAL, _END)
+    needles = (_LAST_FIELD, _MESH, _TOTAL, _END)
     first_step = 1
 
     def __init__(self, tokens_per_step: float | None = None, printed_every: int = 1) -> None:
         super().__init__()
         self.printed_every = printed_every
         self._tokens_per_step = tokens_per_step
+        self._gpus_per_batch: int | None = None
         self._last: dict[tuple[str, bytes], int] = {}
 
     def read_line(self, line: bytes) -> Iterator[Step | Notice]:
         """Yield the step of a line, the total number of steps, or the end of the training."""
-        if total := _TOTAL_STEPS.search(line):
+        if _MESH in line:
+            sharing = _SHARING_GPUS.search(line)
+            self._gpus_per_batch = math.prod(map(int, sharing.groups())) if sharing else None
+        elif total := _TOTAL_STEPS.search(line):
+            if self._gpus_per_batch and (batch := _BATCH.search(line)):
+                self._tokens_per_step = math.prod(map(int, batch.groups())) / self._gpus_per_batch
             yield Notice(kind="total steps", value=int(total[1]))
         elif _END in line:
             yield Notice(kind="finished")
@@ -49,7 +60,10 @@ class TorchTitanLog(LineParser):
             fields = {name.decode(): _number(text) for name, text in _FIELD.findall(line)}
             number = fields.pop("step", math.nan)
             if number.is_integer() and 0 <= number < _MOST_STEPS and ("tps" in fields or "wps" in fields):
-                yield self._step(int(number), fields)
+                step = self._step(int(number), fields)
+                yield step
+                if step.time_s is None:
+                    yield Notice(kind="run unknown", text="step times")
 
     def read_torn_line(self, line: bytes) -> Iterator[Step | Notice]:
         """Yield the same as `read_line`, without a last value that may lack digits."""
