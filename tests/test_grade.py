@@ -237,6 +237,19 @@ def test_repeats_are_judged_together_and_one_with_a_checkpoint_is_left_out(
     assert "repeat 2 is left out: the window (step 49, 30 s)" in document["reason"]
 
 
+def test_without_a_repeat_that_counts_there_is_no_mean(grade: Llmb, log: Callable[..., Path]) -> None:
+    paths = [log(2.0, f"{name}.log") for name in "ab"]  # faster than the GPUs can be
+    document = grade(*paths, "--repeats", "--json").json
+    assert document["verdict"] == "undecided"
+    assert [document[key] for key in ("metrics", "window", "measured_over")] == [None, None, None]
+    assert [each["step_time_s"] for each in document["repeats"] if each["left_out"]] == [2.0, 2.0]
+    shown = grade(*paths, "--repeats").out
+    assert re.search(r"  repeat 2  +2 s, steady state 2 s, /\S+/b.log; left out\n", shown)
+    assert "repeats that count" not in shown
+    assert "tokens/s" not in shown
+    assert grade(paths[0], "--json").json["metrics"]["step_time_s"] == 2.0  # of a single run, which is undecided too
+
+
 def test_more_repeats_narrow_the_interval(grade: Llmb, log: Callable[..., Path]) -> None:
     widths = []
     for count in (1, 2, 4):

@@ -211,10 +211,15 @@ def find_objection(
 
 
 def judge_set(candidates: Sequence[Candidate], published_s: float | None, tolerance: float) -> Judgement:
-    """Judge the repeats of a run together, without those that do not count, as long as one remains."""
+    """Judge the repeats of a run together, without those that do not count.
+
+    If none of several repeats counts, all are left out. Without a baseline, no repeat is judged and none is left out.
+    """
     kept = {index: each.repeat for index, each in enumerate(candidates) if each.repeat and not each.objection}
     if published_s is None or not kept:
-        return _join_objections(candidates)
+        judgement = _join_objections(candidates)
+        none_counts = judgement.verdict == "undecided" and len(candidates) > 1
+        return attrs.evolve(judgement, left_out=tuple(range(len(candidates)))) if none_counts else judgement
     judgement = judge_repeats(list(kept.values()), published_s, tolerance)
     left_out = [list(kept)[index] for index in judgement.left_out]
     for index, each in enumerate(candidates):

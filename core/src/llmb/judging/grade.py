@@ -49,8 +49,9 @@ class Grade:
     """The judgement of one run or of several repeats. The fields are the keys of ``llmb grade --json``.
 
     ``recipe`` to ``variant`` name the published configuration, with the exact release. With several repeats, ``window``
-    is the mean of their windows, with the standard deviation between them, and ``steady_state`` is None. ``limit`` is
-    the highest ratio that passes; it is not part of the JSON. ``runs`` are the ids of the runs that were recorded.
+    is the mean of their windows, with the standard deviation between them, and ``steady_state`` is None. ``window`` and
+    ``metrics`` are None if no repeat counts. ``limit`` is the highest ratio that passes; it is not part of the JSON.
+    ``runs`` are the ids of the runs that were recorded.
     """
 
     status: LogStatus
@@ -111,7 +112,7 @@ class Grader:
         graded = self._measure_all(runs)
         _check_repeats(graded, directory=runs[0][0], are_repeats=self.repeats)
         judgement = judge_set([each.candidate for each in graded], self._published_s, self.tolerance)
-        kept = [each for index, each in enumerate(graded) if index not in judgement.left_out] or graded
+        kept = [each for index, each in enumerate(graded) if index not in judgement.left_out]
         over = next((each.measured_over for each in kept if each.measured_over), None)
         logs = [each.log for each in graded]
         return Grade(
