@@ -35,6 +35,22 @@ def test_commands_of_llmb_name_the_spec(typed: TypedSpec, text: str, named: str)
     assert typed.name_in(text) == named
 
 
+@pytest.mark.parametrize(
+    ("place", "path", "named"),
+    [
+        ("overrides", "a.toml", "--set"),
+        ("target", "a.toml", "--target"),
+        ("a.toml", "a.toml", "a.toml"),
+        ("target", "target", "target"),  # the file
+        (None, "a.toml", None),
+    ],
+)
+def test_errors_name_options_in_place_of_arguments(place: str | None, path: str, named: str | None) -> None:
+    with pytest.raises(llmb.SpecError) as raised, TypedSpec(path, "eos", ["a=b"]).named_in_errors():
+        raise llmb.SpecError(llmb.Fault(message="wrong", file=place))
+    assert raised.value.faults == (llmb.Fault(message="wrong", file=named),)
+
+
 def test_the_errors_of_an_invalid_spec_omit_overrides() -> None:
     typed = TypedSpec("a.toml", None, ["api_key=abc"])
     with pytest.raises(llmb.SpecError) as raised, typed.named_in_errors():

@@ -69,19 +69,19 @@ def test_each_error_is_one_line_and_the_exit_code_is_2(
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["workload.gpus=1", "workload.gpus=2"], "--set workload.gpus is given twice: 1 and 2; give it once"),
-        (["workload.gpus=1", "workload.gpus=1"], "--set workload.gpus is given twice: 1 and 1; give it once"),
-        (["env.A=x", 'env."A"="y"'], '--set env.A is given twice: "x" and "y"; give it once'),
-        (["env.A=x", "env={A='y', B='z'}"], '--set env.A is given twice: "x" and "y"; give it once'),
-        (["env={A='y'}", " env . A = 'z'"], '--set env.A is given twice: "y" and "z"; give it once'),
-        (["env.HF_TOKEN=x", "env.HF_TOKEN=y"], "--set env.HF_TOKEN is given twice; give it once"),
-        (["env.GIT_PAT=x", "env.GIT_PAT=y"], "--set env.GIT_PAT is given twice; give it once"),
-        (["env.TOKEN={a='x'}", "env.TOKEN={a='y'}"], "--set env.TOKEN.a is given twice; give it once"),
-        (["model=3", "model.layers=2"], "--set model and --set model.layers contradict each other; give one of them"),
-        (["model.layers=2", "model=3"], "--set model.layers and --set model contradict each other; give one of them"),
+        (["workload.gpus=1", "workload.gpus=2"], "--set: workload.gpus is given twice: 1 and 2; give it once"),
+        (["workload.gpus=1", "workload.gpus=1"], "--set: workload.gpus is given twice: 1 and 1; give it once"),
+        (["env.A=x", 'env."A"="y"'], '--set: env.A is given twice: "x" and "y"; give it once'),
+        (["env.A=x", "env={A='y', B='z'}"], '--set: env.A is given twice: "x" and "y"; give it once'),
+        (["env={A='y'}", " env . A = 'z'"], '--set: env.A is given twice: "y" and "z"; give it once'),
+        (["env.HF_TOKEN=x", "env.HF_TOKEN=y"], "--set: env.HF_TOKEN is given twice; give it once"),
+        (["env.GIT_PAT=x", "env.GIT_PAT=y"], "--set: env.GIT_PAT is given twice; give it once"),
+        (["env.TOKEN={a='x'}", "env.TOKEN={a='y'}"], "--set: env.TOKEN.a is given twice; give it once"),
+        (["model=3", "model.layers=2"], "--set: model and model.layers contradict each other; give one of them"),
+        (["model.layers=2", "model=3"], "--set: model.layers and model contradict each other; give one of them"),
         (
             ["sweep.parallelism.fsdp=[1]", 'sweep."parallelism.fsdp"=[2]'],
-            "--set sweep.parallelism.fsdp is given twice: [1] and [2]; give it once",
+            "--set: sweep.parallelism.fsdp is given twice: [1] and [2]; give it once",
         ),
     ],
 )
@@ -197,7 +197,7 @@ def test_a_dry_run_prints_that_a_capture_has_no_verdict(
 def test_a_dry_run_prints_that_the_option_replaces_the_target(spec: Any, run_llmb: Any, write_targets: Any) -> None:
     write_targets('[box]\nscheduler = "local"\n')
     file = spec.usual(target={"lock": "/x"}).file
-    note = "--target box replaces the spec's [target] (scheduler, lock)"
+    note = "target box replaces the spec's [target] (scheduler, lock)"
     assert run_llmb("run", file, "--dry-run", "--target", "box").stdout.splitlines()[0] == f"# {note}"
     for arguments in (("run", file, "--dry-run", "--json"), ("validate", file), ("validate", file, "--json")):
         assert run_llmb(*arguments, "--target", "box").stderr == f"llmb: {note}\n"

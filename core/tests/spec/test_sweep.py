@@ -193,19 +193,19 @@ def test_an_override_of_a_swept_key_is_an_error(spec: Any) -> None:
     assert "sweep.parallelism.fsdp" in spec.errors("parallelism.fsdp=16")
 
 
-def test_an_error_of_an_override_names_the_option(spec: Any) -> None:
+def test_an_error_of_an_override_names_the_argument(spec: Any) -> None:
     found = spec.big().errors("workload.gpus=[64, 128]", "model.layer=3", "x.y=1")
-    assert {key: error.file for key, error in found.items()} == {"model.layer": "--set", "x": "--set"}
-    assert spec.errors("model.layer=3", "workload.gpus=0")["workload.gpus"].file == "--set"
+    assert {key: error.file for key, error in found.items()} == {"model.layer": "overrides", "x": "overrides"}
+    assert spec.errors("model.layer=3", "workload.gpus=0")["workload.gpus"].file == "overrides"
     assert spec.usual(workload={"steps": 0}).errors("workload.gpus=1")["workload.steps"].file == str(spec.file)
-    assert spec.big().errors("workload.gpus=[64, 0]")["workload.gpus[1]"].file == "--set"
-    assert spec.errors("sweep.parallelism.tp=[24]")["sweep.parallelism.tp[0]"].file == "--set"
-    assert spec.big().errors("sweep.foo.bar=[1]")["sweep.foo.bar"].file == "--set"
+    assert spec.big().errors("workload.gpus=[64, 0]")["workload.gpus[1]"].file == "overrides"
+    assert spec.errors("sweep.parallelism.tp=[24]")["sweep.parallelism.tp[0]"].file == "overrides"
+    assert spec.big().errors("sweep.foo.bar=[1]")["sweep.foo.bar"].file == "overrides"
 
 
-def test_a_number_for_a_string_is_shown_with_the_quotes_that_a_shell_needs(spec: Any) -> None:
+def test_a_number_for_a_string_is_shown_with_the_quotes_that_it_needs(spec: Any) -> None:
     found = spec.big(env={"B": 2}).errors("env.A=0.5", "env.C=[1]")
-    assert found["env.A"].expected == """a string: `--set 'env.A="0.5"'`"""
+    assert found["env.A"].expected == """a string: `'env.A="0.5"'`"""
     assert found["env.B"].expected == "a string"
     assert found["env.C"].expected == 'a string, or a list in [sweep] under "env.C"'
     assert spec.runs('env.A="0.5"', "env.B=b")[0].env["A"] == "0.5"
@@ -214,11 +214,11 @@ def test_a_number_for_a_string_is_shown_with_the_quotes_that_a_shell_needs(spec:
 @pytest.mark.parametrize(
     ("override", "text"),
     [
-        ("workload.steps", "--set: 'workload.steps' has no value; expected key=value"),
-        ("=3", "--set: '=3' has no key; expected key=value"),
-        ("work load=3", "--set: 'work load' is not a dotted key; expected table.key=value"),
-        ("a..b=3", "--set: 'a..b' is not a dotted key; expected table.key=value"),
-        ("a\nb=3", "--set: 'a\\nb' is not a dotted key; expected table.key=value"),
+        ("workload.steps", "overrides: 'workload.steps' has no value; expected key=value"),
+        ("=3", "overrides: '=3' has no key; expected key=value"),
+        ("work load=3", "overrides: 'work load' is not a dotted key; expected table.key=value"),
+        ("a..b=3", "overrides: 'a..b' is not a dotted key; expected table.key=value"),
+        ("a\nb=3", "overrides: 'a\\nb' is not a dotted key; expected table.key=value"),
     ],
 )
 def test_an_invalid_override_is_one_line(spec: Any, override: str, text: str) -> None:
@@ -226,7 +226,7 @@ def test_an_invalid_override_is_one_line(spec: Any, override: str, text: str) ->
         spec.usual().load(override, "also wrong")
     first, second = str(raised.value).splitlines()
     assert first == text
-    assert second == "--set: 'also wrong' has no value; expected key=value"
+    assert second == "overrides: 'also wrong' has no value; expected key=value"
 
 
 @pytest.mark.parametrize(

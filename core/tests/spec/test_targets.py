@@ -96,7 +96,7 @@ def test_an_unknown_target_is_reported_with_the_nearest_one(spec: Any, write_tar
     assert (error.file, error.nearest) == (str(spec.file), "box")
     assert error.message == "unknown target 'bix'"
     assert error.expected == f"one of box, incomplete, other, wrong in {file}"
-    assert spec.errors(target="bux")["target.name"].file == "--target"
+    assert spec.errors(target="bux")["target.name"].file == "target"
 
 
 @pytest.mark.parametrize("text", ["", None])

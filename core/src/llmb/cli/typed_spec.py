@@ -12,6 +12,9 @@ from typing import NamedTuple
 import llmb
 
 COMMAND = re.compile(r"(?<=`)llmb (?P<name>run|validate|doctor) SPEC\b(?P<rest>[^`]*)")
+OPTIONS = {"overrides": "--set", "target": "--target"}
+"""Arguments of `llmb.load`, which errors name instead of a file, with their options."""
+
 KEYS = re.compile(r"--set '?([^\s=]+)=")
 
 
@@ -32,7 +35,7 @@ class TypedSpec(NamedTuple):
 
     @contextmanager
     def named_in_errors(self) -> Iterator[None]:
-        """Name this spec in the errors of the block.
+        """Name this spec and its options in the errors of the block.
 
         The errors of an invalid spec omit the overrides, because one that is rejected may contain a secret.
         """
@@ -45,12 +48,17 @@ class TypedSpec(NamedTuple):
             error.faults = tuple(
                 attrs.evolve(
                     fault,
+                    file=self._name_option(fault.file),
                     message=named.name_in(fault.message),
                     expected=fault.expected and named.name_in(fault.expected),
                 )
                 for fault in error.faults
             )
             raise
+
+    def _name_option(self, place: str | None) -> str | None:
+        """Return the option of an argument of `llmb.load`, or the file that an error names."""
+        return place if place is None or place == str(self.path) else OPTIONS.get(place, place)
 
     def _words(self, name: str, rest: str) -> str:
         """Return what follows the name of a command. An option of ``rest`` replaces an override of the same key."""

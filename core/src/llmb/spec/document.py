@@ -12,10 +12,10 @@ from llmb.values.workload import SourceMap
 
 @attrs.frozen
 class Document:
-    """The tables of a spec, and for each key from the command line the option that set it.
+    """The tables of a spec, and for each key that an argument of `llmb.load` set, the argument.
 
-    The keys of [sweep] are dotted, however the author wrote them. ``notes`` name what the command line overrides,
-    ``errors`` are those of its options.
+    The keys of [sweep] are dotted, however the author wrote them. ``notes`` name what arguments override,
+    ``errors`` are those of the overrides.
     """
 
     file: str | None

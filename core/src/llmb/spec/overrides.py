@@ -1,4 +1,4 @@
-"""Set keys of a spec with ``--set KEY=VALUE``."""
+"""Set keys of a spec with ``KEY=VALUE``: the argument ``overrides`` of `llmb.load`, or ``--set``."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,32 +9,33 @@ from llmb.values.errors import Fault, SpecError, collect_errors
 from llmb.values.toml_files import parse_toml
 from llmb.values.variable_names import SECRET_VARIABLE
 
-FROM_SET = "--set"
+FROM_OVERRIDES = "overrides"
+"""The argument of `llmb.load` that errors name. The command line names its option instead."""
 
 _Key = tuple[str, ...]
 """The names of a dotted key."""
 
 
 def apply_overrides(document: Document, overrides: Iterable[str]) -> None:
-    """Set the keys of ``--set``. One that is invalid or given twice is added to the document's errors."""
+    """Set the keys of the overrides. One that is invalid or given twice is added to the document's errors."""
     given: dict[_Key, Any] = {}
     for override in overrides:
         with collect_errors(document.errors):
             tables = _parse_override(override)
             _add_values(given, dict(leaves(tables)))
-            document.origins.update(dict.fromkeys(_merge(document.tables, tables), FROM_SET))
+            document.origins.update(dict.fromkeys(_merge(document.tables, tables), FROM_OVERRIDES))
 
 
 def _parse_override(override: str) -> dict[str, Any]:
     key, equals, value = override.partition("=")
     if not equals or not key.strip():
         missing = "key" if equals else "value"
-        raise SpecError(Fault(message=f"{override!r} has no {missing}", file=FROM_SET, expected="key=value"))
+        raise SpecError(Fault(message=f"{override!r} has no {missing}", file=FROM_OVERRIDES, expected="key=value"))
     return flatten_sweep(_nest(key.strip(), _parse_value(value)))
 
 
 def _add_values(given: dict[_Key, Any], values: Mapping[_Key, Any]) -> None:
-    """Add the values of one option. Raise SpecError if an option before it sets one of the keys, or a part of one."""
+    """Add the values of an override. Raise SpecError if one before it sets one of the keys, or a part of one."""
     errors = []
     for key, value in values.items():
         for other, before in given.items():
@@ -47,12 +48,13 @@ def _add_values(given: dict[_Key, Any], values: Mapping[_Key, Any]) -> None:
 
 
 def _contradiction(key: _Key, value: Any, other: _Key, other_value: Any) -> Fault:
-    """Return the error of two options. The values of a key that may be a secret are left out."""
+    """Return the error of two overrides. The values of a key that may be a secret are left out."""
     name, other_name = ".".join(key), ".".join(other)
     if name != other_name:
-        return Fault(message=f"--set {name} and --set {other_name} contradict each other; give one of them")
+        message = f"{name} and {other_name} contradict each other; give one of them"
+        return Fault(message=message, file=FROM_OVERRIDES)
     values = "" if any(map(SECRET_VARIABLE.search, key)) else f": {format_value(value)} and {format_value(other_value)}"
-    return Fault(message=f"--set {name} is given twice{values}; give it once")
+    return Fault(message=f"{name} is given twice{values}; give it once", file=FROM_OVERRIDES)
 
 
 def _nest(key: str, value: Any) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def _nest(key: str, value: Any) -> dict[str, Any]:
         [((*above, name), _)] = leaves(parse_toml(f"{key} = 0"))
     except (SpecError, ValueError):
         message = f"{key!r} is not a dotted key"
-        raise SpecError(Fault(message=message, file=FROM_SET, expected="table.key=value")) from None
+        raise SpecError(Fault(message=message, file=FROM_OVERRIDES, expected="table.key=value")) from None
     tables = {name: value}
     for part in reversed(above):
         tables = {part: tables}

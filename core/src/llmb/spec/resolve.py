@@ -13,7 +13,7 @@ from llmb.spec.decode import add_hints
 from llmb.spec.document import Document
 from llmb.spec.expand_sweep import Combination, expand
 from llmb.spec.follow_up_errors import keys_of
-from llmb.spec.overrides import FROM_SET
+from llmb.spec.overrides import FROM_OVERRIDES
 from llmb.spec.resolve_run import RunResolver
 from llmb.spec.targets import NamedTargets
 from llmb.values.error_text import UNKNOWN_KEY
@@ -97,11 +97,19 @@ def _locate(error: Fault, source_map: SourceMap) -> Fault:
 
 
 def _with_quotes(error: Fault) -> Fault:
-    """Return the error of ``--set``, with the option as a shell needs it if TOML reads the value as a number."""
+    """Return the error of an override, with the quotes that it needs if TOML reads the value as a number.
+
+    A shell and Python read them in the same way.
+    """
     wrong = re.fullmatch(r"invalid value ([\w.+-]+)", error.message)
-    if error.file != FROM_SET or not wrong or error.expected not in STRINGS or str(error.key).startswith("sweep."):
+    if (
+        error.file != FROM_OVERRIDES
+        or not wrong
+        or error.expected not in STRINGS
+        or str(error.key).startswith("sweep.")
+    ):
         return error
-    return attrs.evolve(error, expected=f"a string: `--set '{error.key}=\"{wrong[1]}\"'`")
+    return attrs.evolve(error, expected=f"a string: `'{error.key}=\"{wrong[1]}\"'`")
 
 
 def _swept_below(table: str, source_map: SourceMap) -> Iterator[tuple[str | None, str]]:

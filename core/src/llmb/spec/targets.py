@@ -1,4 +1,4 @@
-"""Named targets: ``--target``, the targets file, and targets without a workload (for ``llmb doctor``)."""
+"""Named targets: those of `llmb.load` and of the targets file, and targets without a workload (for ``llmb doctor``)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,19 +22,22 @@ from llmb.values.run import Target
 from llmb.values.toml_files import read_optional_toml
 from llmb.values.workload import SourceMap
 
+FROM_TARGET = "target"
+"""The argument of `llmb.load` that errors name. The command line names its option instead."""
+
 
 def name_target(document: Document, name: str) -> None:
-    """Put the name of ``--target`` into [target].
+    """Put the name of the user's target, which is not in the spec, into [target].
 
     A [target] with a scheduler describes another place, and is replaced. A [target] without one has keys for the named
     target, and is kept.
     """
     written = table_of(document.tables, "target")
     if "scheduler" in written:
-        document.notes.append(f"--target {name} replaces the spec's [target] ({', '.join(written)})")
+        document.notes.append(f"target {name} replaces the spec's [target] ({', '.join(written)})")
         written = {}
     document.tables["target"] = {**written, "name": name}
-    document.origins["target.name"] = "--target"
+    document.origins["target.name"] = FROM_TARGET
 
 
 def targets_file() -> Path:
