@@ -78,6 +78,26 @@ def test_a_log_whose_numbers_fall_at_most_for_a_moment_has_its_oldest_line_first
     assert not run_of(("", number) for number in printed).newest_first
 
 
+@pytest.mark.parametrize(
+    ("logs", "newest_first"),
+    [
+        ([[40], [30], [20], [10]], False),
+        ([[49], range(30, 50), range(20, 50), range(10, 50)], False),  # the beginning of each log is lost
+        ([[49], [3, 2, 1, 0, *range(4, 49)]], False),
+        ([[60], range(49, -1, -1)], True),
+        ([range(49, -1, -1)] * 2, True),
+    ],
+    ids=str,
+)
+def test_the_first_steps_of_several_logs_may_fall_although_each_has_its_oldest_line_first(
+    logs: Sequence[Sequence[int]], newest_first: bool
+) -> None:
+    series = StepSeries()
+    for rank, printed in enumerate(logs):
+        series.add([Step(step=number) for number in printed], source=f"rank{rank}.log")
+    assert series.newest_first is newest_first
+
+
 def test_a_late_first_step_at_the_end_of_the_log_is_no_restart() -> None:
     assert numbers(range(8), [0]) == list(range(8))
 

@@ -15,7 +15,7 @@ from llmb.values.steps import Notice, NoticeKind, Step, rhythm
 MOST_NOTICES = 1000
 """Different notices of a run that are kept."""
 
-Place = tuple[bool, bool, int, Sequence[str | int]]
+Place = tuple[bool, bool, int, tuple[str | int, ...]]
 """The place of a process among those of a run, which is the same in whatever order their logs are read."""
 
 
@@ -33,8 +33,8 @@ class SortedSteps(Sequence[Step]):
         """The number of each step, in ascending order."""
         self._steps: list[Step] = []
         self._places: list[Place] = []
-        self._falls = 0  # numbers below all earlier ones
         self._only_fell_from: int | None = None
+        self._falls: dict[Place, int] = {}  # of processes whose last numbers each were below all earlier ones
 
     def put(self, step: Step, process: Place) -> None:
         """Add a step of a process, or replace the step of the same number of this process or of a later one."""
@@ -43,6 +43,8 @@ class SortedSteps(Sequence[Step]):
             numbers.append(number)
             self._steps.append(step)
             self._places.append(process)
+            if self._falls:
+                self._falls.pop(process, None)
             return
         index = bisect_left(numbers, number)
         if numbers[index] == number:
@@ -56,15 +58,19 @@ class SortedSteps(Sequence[Step]):
             return
         if len(numbers) == 1:
             self._only_fell_from = numbers[0]
-        self._falls += index == 0
+        if index == 0:
+            self._falls[process] = self._falls.get(process, 0) + 1
+        else:
+            self._falls.pop(process, None)
         numbers.insert(index, number)
         self._steps.insert(index, step)
         self._places.insert(index, process)
 
     @property
     def newest_first(self) -> bool:
-        """True if the first step has the highest number, and several others came in falling order."""
-        return self._falls >= NEWEST_FIRST and self.numbers[-1] == self._only_fell_from
+        """True if the first step has the highest number, and several others of one process came in falling order."""
+        has_fallen = any(falls >= NEWEST_FIRST for falls in self._falls.values())
+        return has_fallen and self.numbers[-1] == self._only_fell_from
 
     @property
     def rhythm(self) -> int:
@@ -105,7 +111,7 @@ class SortedSteps(Sequence[Step]):
 
 def _find_place(source: str, rank: int | None) -> Place:
     """Return the place of a process. A step of unknown source and rank, from the end of all logs, is last."""
-    name = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", source)]  # rank9 before rank10
+    name = tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", source))  # rank9 before rank10
     return not source and rank is None, rank is None, rank or 0, name
 
 
