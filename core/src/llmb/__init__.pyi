@@ -147,6 +147,7 @@ from .values.environment import Image as Image
 from .values.environment import Repository as Repository
 from .values.environment import Venv as Venv
 from .values.error_text import counted as counted
+from .values.error_text import first_names as first_names
 from .values.error_text import format_value as format_value
 from .values.errors import BusyError as BusyError
 from .values.errors import Fault as Fault

@@ -82,6 +82,14 @@ def test_a_count_has_commas_as_other_numbers(number: int, text: str) -> None:
     assert llmb.counted(number, "step") == text
 
 
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, ""), (1, "0"), (2, "0, 1"), (3, "0, 1 and 1 more"), (12_002, "0, 1 and 12,000 more")],
+)
+def test_the_first_names_of_a_list_and_the_number_of_the_others(number: int, text: str) -> None:
+    assert llmb.first_names([str(name) for name in range(number)], 2) == text
+
+
 @pytest.mark.parametrize(("value", "text"), [(7, "7.000"), (999.94, "999.9"), (999.97, "1000"), (1234.5, "1234")])
 def test_times_in_a_column_have_the_same_digits(value: float, text: str) -> None:
     assert four_digits(value) == text

@@ -18,6 +18,7 @@ from llmb.records.lock_file import lock_file
 from llmb.records.record import RunRecord, runs_folder
 from llmb.state_machine.observations import Observation, UnitObservation
 from llmb.state_machine.states import HAS_JOB, NOT_SUBMITTED, Unit
+from llmb.values.error_text import NAMED_RUNS, first_names
 from llmb.values.errors import RecordError
 
 
@@ -142,9 +143,10 @@ class Admission:
         """Note once for which runs of other processes a run waits: without a process, their slots never become free."""
         if slots.unfollowed and slots.limit not in self._explained:
             self._explained.add(slots.limit)
-            ids, more = first_ids(slots.unfollowed)
+            ids, _ = first_ids(slots.unfollowed)
+            named = first_names(slots.unfollowed, NAMED_RUNS)
             self._runner.notes.append(
-                f"{run_id} waits for {', '.join(ids.split())}{more} (target.max_jobs = {slots.limit.most}); "
+                f"{run_id} waits for {named} (target.max_jobs = {slots.limit.most}); "
                 f"if no other process follows these, run `llmb attach {ids}`"
             )
 

@@ -7,7 +7,7 @@ import attrs
 
 from llmb.records.record import RunRecord
 from llmb.state_machine.events import Event, TargetBack, TargetLost
-from llmb.values.error_text import NAMED_RUNS
+from llmb.values.error_text import NAMED_RUNS, count_others
 from llmb.values.errors import LlmbError, TargetError
 
 REPEAT_REPORT_S = 30.0
@@ -55,5 +55,5 @@ def _hints(cancelled: dict[str, bool]) -> Iterator[str]:
 
 def first_ids(run_ids: Sequence[str]) -> tuple[str, str]:
     """Return the first ids, as words of a command, and the number of the other runs. `llmb attach` resumes all."""
-    more = f" (and {len(run_ids) - NAMED_RUNS} more)" if len(run_ids) > NAMED_RUNS else ""
-    return " ".join(run_ids[:NAMED_RUNS]), more
+    others = count_others(run_ids, NAMED_RUNS)
+    return " ".join(run_ids[:NAMED_RUNS]), f" ({others})" if others else ""

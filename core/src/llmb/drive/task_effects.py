@@ -23,7 +23,7 @@ from llmb.state_machine.observations import (
 )
 from llmb.state_machine.states import Unit, UnitStates
 from llmb.task_plans import TaskPlan
-from llmb.values.error_text import first_runs
+from llmb.values.error_text import NAMED_RUNS, first_names
 from llmb.values.errors import LlmbError, TargetError
 from llmb.values.job_status import JobHandle
 
@@ -169,4 +169,4 @@ def task_unit(plan: TaskPlan) -> Unit:
 def _describe_decision(waiting: Sequence[str]) -> str:
     if not waiting:
         return "is cancelled too: no other run waits for it"
-    return f"continues for {', '.join(first_runs(waiting))}; `llmb cancel` of these runs also cancels it"
+    return f"continues for {first_names(waiting, NAMED_RUNS)}; `llmb cancel` of these runs also cancels it"

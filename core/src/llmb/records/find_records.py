@@ -7,7 +7,7 @@ from llmb.files import file_exists
 from llmb.paths import home_folder
 from llmb.records.create_records import NOTHING_STARTED, complete_stale_sweeps
 from llmb.records.record import OTHER_HOME, RunRecord, runs_folder
-from llmb.values.error_text import first_runs
+from llmb.values.error_text import NAMED_RUNS, count_others
 from llmb.values.errors import Fault, RecordError
 from llmb.values.nearest_name import nearest_name
 
@@ -80,7 +80,7 @@ def _find(wanted: str) -> RunRecord:
     if len(matching) == 1:
         return records[matching[0]]
     if matching:
-        lines = "\n".join(first_runs(matching))
+        lines = "\n".join([*matching[:NAMED_RUNS], count_others(matching, NAMED_RUNS)]).rstrip()
         raise RecordError(Fault(message=f"{wanted!r} is the beginning of {len(matching)} run ids", lines=lines))
     if "=" in wanted:
         raise RecordError(f"there is no run {wanted!r}; filters are written in braces: '{{{wanted.strip('{}')}}}'")

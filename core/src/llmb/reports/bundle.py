@@ -35,7 +35,7 @@ from llmb.reports.bundle_files import (
 )
 from llmb.reports.redact_records import redact_records
 from llmb.values.arguments import check_arguments
-from llmb.values.error_text import NAMED_RUNS, first_runs
+from llmb.values.error_text import NAMED_RUNS, first_names
 from llmb.values.errors import LlmbError, PluginError, RecordError
 from llmb.version import VERSION
 
@@ -55,7 +55,7 @@ def bundle(runs: str | Iterable[str], *, redact: bool = False, key: Path | None 
     results = find_repeats(select_runs(runs))
     if running := [result.run_id for result in results if not result.ended]:
         have = "has" if len(running) == 1 else "have"
-        named, words = ", ".join(first_runs(running)), " ".join(running[:NAMED_RUNS])
+        named, words = first_names(running, NAMED_RUNS), " ".join(running[:NAMED_RUNS])
         raise RecordError(f"{named} {have} not ended; first follow to the end with `llmb attach {words}`")
     for result in results:
         _check_complete(result)

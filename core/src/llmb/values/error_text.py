@@ -56,10 +56,14 @@ def format_choices(choices: Iterable[object]) -> str:
     return f"one of {', '.join(words)}" if len(words) > 2 else " or ".join(words)
 
 
-def first_runs(run_ids: Sequence[str]) -> list[str]:
-    """Return the ids that a message names, and as the last item how many there are besides: ``and 3 more``."""
-    more = [f"and {len(run_ids) - NAMED_RUNS} more"] if len(run_ids) > NAMED_RUNS else []
-    return [*run_ids[:NAMED_RUNS], *more]
+def first_names(names: Sequence[str], most: int) -> str:
+    """Return at most so many names, and the number of the others: ``a, b and 3 more``."""
+    return f"{', '.join(names[:most])} {count_others(names, most)}".rstrip()
+
+
+def count_others(names: Sequence[str], most: int) -> str:
+    """Return how many names follow those that a message names, ``and 3 more``, or "" without others."""
+    return f"and {format_count(len(names) - most)} more" if len(names) > most else ""
 
 
 def invalid_value(value: Any) -> str:

@@ -10,7 +10,6 @@ import llmb
 from llmb.cli import output
 from llmb.cli.follow import NAMED_RUNS, follow_runs, open_session, print_runs
 from llmb.cli.options import AsJson, runs_argument
-from llmb.cli.views.numbers import first_names
 
 Runs = Annotated[
     list[str], runs_argument("Run ids, unique prefixes, or filters in braces such as '{state=queued gpus=64}'.")
@@ -33,5 +32,5 @@ def _name_runs(session: llmb.Session) -> list[str]:
     cancelled = [result.run_id for result in results if not result.ended]
     for title, names in (("cancelling ", cancelled), ("already ended: ", ended)):
         if names:
-            output.print_message(title + first_names(names, NAMED_RUNS))
+            output.print_message(title + llmb.first_names(names, NAMED_RUNS))
     return ended

@@ -1,8 +1,6 @@
-"""Numbers, durations and lists of names as they are printed, in tables and in sentences."""
+"""Numbers and durations as they are printed, in tables and in sentences."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 
 def format_number(value: float | None, unit: str = "") -> str:
@@ -22,12 +20,6 @@ def four_digits(value: float) -> str:
 def describe_steps(first: int, last: int) -> str:
     """Return a text such as ``step 5`` or ``steps 5 to 9``."""
     return f"step {first}" if first == last else f"steps {first} to {last}"
-
-
-def first_names(names: Sequence[str], most: int) -> str:
-    """Return at most so many names, and the number of the others: ``a, b and 3 more``."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def format_clock(seconds: float) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import llmb
 from llmb.cli import output
 from llmb.cli.views.metrics import print_named_values
-from llmb.cli.views.numbers import describe_steps, first_names, format_number
+from llmb.cli.views.numbers import describe_steps, format_number
 from llmb.cli.views.run_details import describe_steady_state, failure_rows
 from llmb.cli.views.tables import ABSENT, Column, print_table
 
@@ -48,7 +48,7 @@ def passed_over_lines(parsed: Sequence[llmb.ParsedPath]) -> Iterator[str]:
     for each in parsed:
         for reason in dict.fromkeys(file.reason for file in each.passed_over):
             names = [str(file.path.relative_to(each.path)) for file in each.passed_over if file.reason == reason]
-            shown = first_names(names, NAMED_FILES)
+            shown = llmb.first_names(names, NAMED_FILES)
             yield f"{each.path}: passed over {llmb.counted(len(names), 'file')} ({shown}): {reason}"
 
 

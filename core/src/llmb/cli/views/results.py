@@ -10,7 +10,6 @@ import llmb
 from llmb.cli import output
 from llmb.cli.views.live_table import STATE_STYLES
 from llmb.cli.views.metrics import metric_notes, metric_rows, print_named_values, tflops_row
-from llmb.cli.views.numbers import first_names
 from llmb.cli.views.run_details import (
     describe_last_progress,
     describe_stale_state,
@@ -55,7 +54,7 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
     for each in sets:
         if each.repeats > 1:
             heading = Text(f"{each.repeats} repeats", style="bold")
-            print_named_values([(heading, first_names(each.runs, MOST_LISTED))])
+            print_named_values([(heading, llmb.first_names(each.runs, MOST_LISTED))])
             print_verdict(each.verdict, each.reason)
 
 

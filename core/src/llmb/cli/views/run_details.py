@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import llmb
-from llmb.cli.views.numbers import first_names, format_age, format_number
+from llmb.cli.views.numbers import format_age, format_number
 from llmb.cli.views.plain_view import describe_speed
 
 RECENT_S = 60.0
@@ -94,7 +94,7 @@ def slow_rank_rows(comparison: llmb.RankComparison | None) -> list[tuple[str, st
     ranks = [_describe_slow_rank(each) for each in comparison.slow_ranks if each.host not in named]
     return [
         ("slow nodes", ", ".join(hosts)),
-        ("slow ranks", first_names(ranks, NAMED_RANKS)),
+        ("slow ranks", llmb.first_names(ranks, NAMED_RANKS)),
         ("gain", f"{100 * comparison.gain:.1f} % of the step time without them"),
     ]
 
