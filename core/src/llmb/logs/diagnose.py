@@ -12,13 +12,13 @@ from typing import Final
 import attrs
 
 from llmb.logs.exceptions import AT_THE_END, SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
-from llmb.logs.files import read_part
+from llmb.logs.files import read_part, tail_starts
 from llmb.logs.last_messages import LONGEST_LINE
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line
 from llmb.logs.rank_in_file_name import processes_of_logs
 from llmb.logs.rank_labels import label_of
 from llmb.logs.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
-from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, tail_starts, text_below
+from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, text_below
 from llmb.logs.timestamps import comparable, seconds_in, time_at
 from llmb.values.failure import UNKNOWN, Failure, Signature
 from llmb.values.frozen import FrozenMap
@@ -163,6 +163,8 @@ class Diagnosis:
         """Return the exception in a launcher's report about the process that failed first, or None."""
         for hit in self._reports:
             section = read_part(hit.path, hit.offset, hit.offset + SIDE_EFFECTS)
+            if not _TRACEBACK.search(section):  # much faster than the next search, and a log may have many reports
+                continue
             section = section[: end.start()] if (end := _RULE.search(section)) else section
             if begin := _TRACEBACK.search(section):
                 label = label_of(section[section.rfind(b"\n", 0, begin.start()) + 1 :])

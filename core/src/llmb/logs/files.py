@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 BLOCK = 1 << 20  # smaller blocks cost more calls; larger ones are no faster and take memory
@@ -38,3 +38,8 @@ def end_of(path: Path, size: int) -> bytes:
         return b""
     end = path.stat().st_size
     return read_part(path, max(0, end - size), end)
+
+
+def tail_starts(paths: Iterable[Path], starts: Mapping[Path, int], size: int) -> dict[Path, int]:
+    """Return where the last ``size`` bytes of each log begin, or the byte from which it counts, if that is later."""
+    return {path: max(starts.get(path, 0), path.stat().st_size - size) for path in paths}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -179,10 +179,10 @@ class SignatureSearch:
 
     def _hits(self, path: Path, search: TextSearch, data: bytes, begin: int) -> Iterator[Hit]:
         for place, text in search.find_named(data):
-            signature, offset = self._by_text[text], begin + place
-            match = _match(path, offset, signature)
+            signature = self._by_text[text]
+            match = _match(path, signature, data, begin, place)
             if match or not signature.pattern:
-                yield Hit(path, offset, signature, match)
+                yield Hit(path, begin + place, signature, match)
 
 
 def _weight(hit: Hit) -> float:
@@ -236,15 +236,38 @@ def _names_a_process(signature: Signature) -> bool:
     return not signature.primary and (both or (signature.report and signature.pattern != ""))
 
 
-def _match(path: Path, offset: int, signature: Signature) -> re.Match[str] | None:
-    """Return the match of a signature's pattern that begins in the line at this byte. Labels and times are left out."""
+def _match(path: Path, signature: Signature, data: bytes, begin: int, place: int) -> re.Match[str] | None:
+    """Return the match of a signature's pattern that begins in the line at this place. Labels and times are left out.
+
+    ``data`` is the part of the log from the byte ``begin`` on.
+    """
     if not signature.pattern:
         return None
-    before, after = read_part(path, max(0, offset - PREFIX), offset), read_part(path, offset, offset + BELOW)
-    raw = _LINE_END.split(_LINE_END.split(before)[-1] + after)
-    lines = [as_evidence(line[len(label_of(line)) :]) for line in map(without_time, raw)]
-    match = re.search(signature.pattern, "\n".join(lines))
-    return match if match and match.start() <= len(lines[0]) else None
+    before, after = _around(path, data, begin, place)
+    first = max(before.rfind(b"\n"), before.rfind(b"\r")) + 1
+    lines = [_text_of(line) for line in (before[first:] + after).splitlines()]
+    text, pattern = "\n".join(lines), re.compile(signature.pattern)
+    starts = range(len(lines[0]) + 1)  # search() would try all lines of the text, which takes long in each hit
+    return next(filter(None, (pattern.match(text, start) for start in starts)), None)
+
+
+def _around(path: Path, data: bytes, begin: int, place: int) -> tuple[bytes, bytes]:
+    """Return `PREFIX` bytes before a place in ``data`` and `BELOW` bytes from there on.
+
+    Only places near the ends of ``data`` are read from the file again, because a log may have a hit in each line.
+    """
+    first, end = place - PREFIX, place + BELOW
+    if first >= 0 and end <= len(data):
+        return data[first:place], data[place:end]
+    offset = begin + place
+    return read_part(path, max(0, offset - PREFIX), offset), read_part(path, offset, offset + BELOW)
+
+
+@functools.lru_cache(maxsize=1024)  # the parts around neighbouring hits have most lines in common
+def _text_of(line: bytes) -> str:
+    """Return a line as text without its time and label."""
+    line = without_time(line)
+    return as_evidence(line[len(label_of(line)) :])
 
 
 def line_at(path: Path, offset: int) -> LogLine:
@@ -271,8 +294,3 @@ def text_below(path: Path, offset: int) -> str:
     texts = (as_evidence(line[len(label) :]) for line in below if label_of(line) == label)
     text = next(filter(None, texts), "")
     return "" if text.startswith("Traceback (most recent") else text
-
-
-def tail_starts(paths: Iterable[Path], starts: Mapping[Path, int], size: int) -> dict[Path, int]:
-    """Return where the last ``size`` bytes of each log begin, or the byte from which it counts, if that is later."""
-    return {path: max(starts.get(path, 0), path.stat().st_size - size) for path in paths}
