@@ -13,13 +13,14 @@ import attrs
 
 from llmb.logs.exceptions import AT_THE_END, SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
 from llmb.logs.files import read_part, tail_starts
+from llmb.logs.hits_in_time import SIDE_EFFECTS, earliest_hit, ending_below
 from llmb.logs.last_messages import LONGEST_LINE
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line
 from llmb.logs.rank_in_file_name import processes_of_logs
 from llmb.logs.rank_labels import label_of
 from llmb.logs.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
 from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, text_below
-from llmb.logs.timestamps import comparable, seconds_in, time_at
+from llmb.logs.survived_errors import find_continuation
 from llmb.values.failure import UNKNOWN, Failure, Signature
 from llmb.values.frozen import FrozenMap
 
@@ -34,16 +35,25 @@ PEER_DIED: Final = "another process of the run died"
 IMPORT_ERRORS: Final = ("ImportError", "ModuleNotFoundError")
 """Exceptions that programs also print about an optional module, before they continue without it."""
 
+UNRESOLVED: Final = "a host name cannot be resolved"
+"""The cause of errors that libraries also print about a request that they skip or repeat."""
+
+FULL_DISKS: Final = ("a disk is full", "the disk quota is used up")
+INCOMPLETE_FILES: Final = (
+    "a checkpoint is damaged",
+    "a checkpoint could not be written or read",
+    "a file of a checkpoint or of the dataset is damaged",
+    "a file of the dataset is cut off",
+    "a file of the model is damaged",
+)
+"""The causes of signatures of a full disk, and of those of files that another process could not write completely."""
+
 OF_LAUNCHERS: Final = ("CalledProcessError",)
 """Exceptions that launchers raise because of another process, besides those that name the connection to it."""
 
 _TRACEBACK = re.compile(rb"\btraceback +: Traceback \(most recent call last\):")
 _RULE = re.compile(rb"(?m)^.{0,80}?[=-]{20,}\s*$")
 """The traceback in the report of a launcher, and the line that ends the report."""
-
-SIDE_EFFECTS: Final = 16 << 10
-AT_ONCE_S: Final = 60
-"""Bytes and seconds between the messages of processes that a scheduler ends and its own message."""
 
 _Line = tuple[Path, bytes, int]
 """A line, its log, and the byte where the line begins."""
@@ -111,18 +121,23 @@ class Diagnosis:
         hits = [hit for hit in found if hit]
         if not hits:
             return None
-        best = _earliest(hits)
+        best = earliest_hit(hits)
         if best.is_warning and (exception := self.own_exception(self.errors({}), ended=True)):
             return exception
         if best.signature.primary:
             failure = self._failure(best.signature, best.path, best.offset, best.cause, best.process)
-            return self._after_import(best, failure.evidence.encode()) or failure
+            return (
+                self._full_disk(best)
+                or self._after_import(best, failure.evidence.encode())
+                or self._after_lookup(best, endings, warnings=warnings)
+                or failure
+            )
         errors = self.errors({hit.path: hit.offset for hit in hits})
         if exception := self.own_exception(errors) or self._reported_exception():
             return exception
         if best.signature.report:
             return self._report(best, errors)
-        if best.signature.cause == PEER_DIED and (ending := _ending_below(best, endings)):
+        if best.signature.cause == PEER_DIED and (ending := ending_below(best, endings)):
             return self._failure(ending.signature, ending.path, ending.offset, ending.cause)
         path, offset = next(((path, found[-1].offset) for path, found in errors if found), (best.path, best.offset))
         return self._failure(best.signature, path, offset, best.cause, best.process)
@@ -158,6 +173,27 @@ class Diagnosis:
         lines = [each for each in read_tail(between) if each.kind == "text" and not self.search.is_report(each.line)]
         continued = sum(self._process(hit.path, each.line).rank == rank for each in lines) > AT_THE_END
         return self._exception(hit.path, final) if continued and final.exception not in OF_LAUNCHERS else None
+
+    def _full_disk(self, hit: Hit) -> Failure | None:
+        """Return the full disk that left an incomplete file, of which a process on another node may complain first."""
+        if hit.signature.cause not in INCOMPLETE_FILES:
+            return None
+        search = self.search.select(lambda each: each.cause in FULL_DISKS)
+        found = (search.find(path, self.starts.get(path, 0), warnings=False) for path in self.paths)
+        hits = [each for each in found if each]
+        best = earliest_hit(hits) if hits else None
+        return self._failure(best.signature, best.path, best.offset, best.cause) if best else None
+
+    def _after_lookup(self, hit: Hit, endings: Sequence[Signature], *, warnings: bool) -> Failure | None:
+        """Return the known cause of the end of a process that continued after it could not resolve a host name."""
+        if hit.signature.cause != UNRESOLVED:
+            return None
+        start = find_continuation(hit.path, hit.offset, hit.signature.needle)
+        if start is None:
+            return None
+        later = attrs.evolve(self, starts={**self.starts, hit.path: start})
+        failure = later.cause(endings, warnings=warnings) or later.own_exception(later.errors({}), ended=True)
+        return failure if failure and not failure.cause.startswith(UNKNOWN) else None
 
     def _reported_exception(self) -> Failure | None:
         """Return the exception in a launcher's report about the process that failed first, or None."""
@@ -259,28 +295,3 @@ class Diagnosis:
         """The reports of launchers that name a process."""
         starts = tail_starts(self.paths, self.starts, SEARCHED)
         return [hit for path, start in starts.items() for hit in self.search.reports(path, start)]
-
-
-def _earliest(hits: Sequence[Hit]) -> Hit:
-    """Return the hit of the lowest weight with the earliest time, or if a log has no times, the lowest offset."""
-    weight = min(hit.weight for hit in hits)
-    candidates = [hit for hit in hits if hit.weight == weight]
-    times = [time_at(hit.path, hit.offset) for hit in candidates] if len(candidates) > 1 else []
-    known = [time for time in times if time]
-    if known and len(known) == len(candidates):
-        dated = zip(comparable(known), candidates, strict=True)
-        return min(dated, key=lambda each: (each[0], each[1].offset))[1]
-    return min(candidates, key=lambda hit: hit.offset)
-
-
-def _ending_below(hit: Hit, endings: Iterable[Signature]) -> Hit | None:
-    """Return the first of ``endings`` close below a hit, or None if the times of both lines are far apart."""
-    text = read_part(hit.path, hit.offset, hit.offset + SIDE_EFFECTS)
-    found = [(place, each) for each in endings if (place := text.find(each.needle.encode())) >= 0]
-    if not found:
-        return None
-    place, signature = min(found, key=lambda each: each[0])
-    ending = Hit(hit.path, hit.offset + place, signature)
-    before, after = (seconds_in(line_at(each.path, each.offset).raw) for each in (hit, ending))
-    is_late = before is not None and after is not None and after - before > AT_ONCE_S
-    return None if is_late else ending

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -118,6 +118,10 @@ class SignatureSearch:
             TextSearch((text for text, each in self._by_text.items() if each.primary is primary), MOST_TOGETHER)
             for primary in (True, False)
         )
+
+    def select(self, is_wanted: Callable[[Signature], bool]) -> SignatureSearch:
+        """Return a search for some of the signatures."""
+        return SignatureSearch(filter(is_wanted, self._by_text.values()))
 
     def find(self, path: Path, start: int = 0, *, warnings: bool = True) -> Hit | None:
         """Return the first hit of the lowest weight in a log, from this byte on, with or without ``warnings``.

@@ -1,0 +1,105 @@
+"""Errors that are early or frequent in logs, and that another error or the scheduler explains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from llmb.logs.diagnose import diagnose
+from llmb.values.failure import Signature
+
+FRAMES = 'Traceback (most recent call last):\n  File "/opt/train.py", line 70, in <module>\n    main()\n'
+CAUGHT = 'Traceback (most recent call last):\n  File "/opt/hub.py", line 9, in fetch\n    get(url)\n'
+TORN = {
+    "torch.load": "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
+    "torch.save": "RuntimeError: [enforce fail at inline_container.cc:659] . unexpected pos 704 vs 598",
+    "pickle": "EOFError: Ran out of input",
+    "safetensors": "safetensors_rust.SafetensorError: Error while deserializing header: incomplete metadata",
+    "h5py": "OSError: Unable to open file (truncated file: eof = 96, stored_eof = 2048)",
+}
+FULL = {
+    "OSError: [Errno 28] No space left on device": "a disk is full",
+    "OSError: [Errno 122] Disk quota exceeded": "the disk quota is used up",
+}
+TIME_LIMIT = Signature(needle="DUE TO TIME LIMIT", cause="the time limit", remedy="raise it", primary=False)
+CANCELLED = "slurmstepd: error: *** STEP 47.0 ON n1 CANCELLED AT 2026-11-22T12:00:00 DUE TO TIME LIMIT ***\n"
+GAI = "socket.gaierror: [Errno -3] Temporary failure in name resolution\n"
+GAI_OF_TORCH = (
+    "[W1122 10:00:00.1 socket.cpp:755] [c10d] The IPv6 network addresses of (n1, 29500) cannot be retrieved "
+    "(gai error: -2 - Name or service not known).\n"
+)
+
+
+def cause_of(path: Path, text: str) -> str | None:
+    path.write_text(text)
+    found = diagnose([path], endings=[TIME_LIMIT])
+    return found.cause if found else None
+
+
+def labelled(rank: int, text: str) -> str:
+    return "".join(f"{rank}: {line}\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize("torn", TORN)
+@pytest.mark.parametrize("full", FULL)
+def test_a_full_disk_explains_an_incomplete_file_of_another_rank(tmp_path: Path, torn: str, full: str) -> None:
+    early, late = tmp_path / "rank0.log", tmp_path / "rank1.log"
+    early.write_text(f"[2026-11-22 10:14:02] resuming\n{FRAMES}{TORN[torn]}\n")
+    late.write_text(f"[2026-11-22 10:15:02] saving\n{FRAMES}{full}\n")
+    found = diagnose([early, late])
+    assert found
+    assert (found.cause, found.origin, found.rank) == (FULL[full], "infrastructure", 1)
+
+    log = tmp_path / "job.out"
+    log.write_text(labelled(0, FRAMES + TORN[torn]) + labelled(1, FRAMES + full))
+    found = diagnose([log])
+    assert found
+    assert (found.cause, found.rank) == (FULL[full], 1)
+
+
+@pytest.mark.parametrize("torn", TORN)
+def test_an_incomplete_file_is_the_cause_without_an_error_of_a_full_disk(tmp_path: Path, torn: str) -> None:
+    alone = cause_of(tmp_path / "run.log", FRAMES + TORN[torn] + "\n")
+    assert alone
+    assert "checkpoint" in alone or "file" in alone
+    warning = "WARNING: cache not written: No space left on device\n"
+    assert cause_of(tmp_path / "run.log", warning + FRAMES + TORN[torn] + "\n") == alone
+
+
+def test_a_full_disk_does_not_explain_other_errors(tmp_path: Path) -> None:
+    text = labelled(0, "RuntimeError: CUDA out of memory. Tried to allocate") + labelled(1, next(iter(FULL)))
+    assert cause_of(tmp_path / "run.log", text) == "the accelerator is out of memory"
+
+
+@pytest.mark.parametrize("label", ["", "3: "])
+@pytest.mark.parametrize("error", [GAI_OF_TORCH * 4, CAUGHT + GAI, f"retrying: {GAI}" * 4, f"WARNING: {GAI}"])
+def test_a_name_that_a_program_can_do_without_is_not_the_cause_of_a_time_limit(
+    tmp_path: Path, error: str, label: str
+) -> None:
+    text = "".join(f"{label}{line}\n" for line in (error + "loading a shard\n" * 9).splitlines())
+    assert cause_of(tmp_path / "run.log", text + CANCELLED) == "the time limit"
+
+
+def test_after_a_name_that_a_program_can_do_without_an_exception_is_the_cause(tmp_path: Path) -> None:
+    text = CAUGHT + GAI + "loading a shard\n" * 9
+    error = FRAMES + "ValueError: bad shard\n"
+    assert cause_of(tmp_path / "run.log", text + error) == "a process failed with ValueError"
+    oom = "RuntimeError: CUDA out of memory. Tried to allocate\n"
+    assert cause_of(tmp_path / "run.log", text + FRAMES + oom) == "the accelerator is out of memory"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CAUGHT + GAI + "waiting\n" * 3 + CANCELLED,
+        FRAMES + GAI + "rank 1 waits\n" * 9 + CANCELLED,
+        CAUGHT + GAI + f"\nDuring handling of the above exception, another exception occurred:\n\n{FRAMES}"
+        "requests.exceptions.ConnectionError: no route\n" + "rank 1 waits\n" * 9 + CANCELLED,
+        labelled(3, CAUGHT + GAI) + labelled(1, "waiting\n" * 9) + CANCELLED,
+        CAUGHT + GAI + "loading a shard\n" * 9,
+    ],
+    ids=["few lines", "uncaught", "chained", "other rank", "no other cause"],
+)
+def test_a_name_is_the_cause_if_the_process_did_not_continue(tmp_path: Path, text: str) -> None:
+    assert cause_of(tmp_path / "run.log", text) == "a host name cannot be resolved"
