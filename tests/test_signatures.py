@@ -6,6 +6,8 @@ import tomllib
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 import llmb
 
 ROOT = Path(__file__).parents[1]
@@ -40,9 +42,64 @@ def test_the_remedy_of_a_framework_replaces_that_of_core(tmp_path: Path) -> None
     assert "framework.index_mapping_dir" in remedies["nemo_launcher"]
 
 
-def test_a_controller_that_does_not_respond_is_no_error_of_the_user(tmp_path: Path) -> None:
-    log = tmp_path / "a.log"
-    log.write_text("sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n")
+CONTROLLER = "Slurm's controller did not respond"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sbatch: error: Batch job submission failed",
+        "salloc: error: Job submit/allocate failed",
+        "srun: error: Unable to allocate resources",
+        "srun: error: Unable to confirm allocation for job 4711",
+        "srun: error: Unable to create step for job 4711",
+    ],
+)
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Unable to contact slurm controller (connect failure)",
+        "Socket timed out on send/recv operation",
+        "Zero Bytes were transmitted or received",
+        "Unexpected message received",
+        "Slurm backup controller in standby mode",
+    ],
+)
+def test_a_controller_that_does_not_respond_is_no_error_of_the_user(tmp_path: Path, command: str, reason: str) -> None:
+    assert failure_of(tmp_path, f"{command}: {reason}") == (CONTROLLER, "infrastructure")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sbatch: error: Slurm controller not responding, sleeping and retrying.",
+        "sbatch: error: Unable to contact slurm controller (connect failure)",
+        "sbatch: fatal: Could not establish a configuration source",
+    ],
+)
+def test_other_messages_about_the_controller_are_no_error_of_the_user_either(tmp_path: Path, line: str) -> None:
+    assert failure_of(tmp_path, line) == (CONTROLLER, "infrastructure")
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("sbatch: error: Batch job submission failed: Invalid qos specification", "Slurm rejected the job"),
+        ("salloc: error: Job submit/allocate failed: Invalid account", "Slurm rejected the job"),
+        ("srun: error: Unable to allocate resources: Invalid partition name", "Slurm granted no resources"),
+    ],
+)
+def test_a_job_that_the_controller_rejects_is_an_error_of_the_user(tmp_path: Path, line: str, cause: str) -> None:
+    assert failure_of(tmp_path, line) == (cause, "user")
+
+
+def test_a_node_that_does_not_respond_is_not_the_controller(tmp_path: Path) -> None:
+    line = "srun: error: slurm_receive_msgs: [[node07]:6818] failed: Socket timed out on send/recv operation"
+    assert failure_of(tmp_path, line) is None
+
+
+def failure_of(folder: Path, line: str) -> tuple[str, str | None] | None:
+    log = folder / "a.log"
+    log.write_text(f"{line}\n")
     failure = llmb.parse([log], framework="maxtext").failure
-    assert failure
-    assert (failure.cause, failure.origin) == ("Slurm's controller did not respond", "infrastructure")
+    return (failure.cause, failure.origin) if failure else None
