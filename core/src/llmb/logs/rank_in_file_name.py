@@ -1,4 +1,4 @@
-"""The rank or the host that the name of a log names."""
+"""The rank or the host that the name or the folder of a log names."""
 
 from __future__ import annotations
 
@@ -6,27 +6,48 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from llmb.logs.attempt_folders import ranks_of_folders
 from llmb.logs.processes import NOBODY, Process
 
 _NUMBER = re.compile(r"(\d+)")
 _OF_RANKS = re.compile(r"(?:^|[^a-z])(?:rank|process|proc|worker|task|log|out|stdout|stderr|err)$", re.IGNORECASE)
 """Words before a number in the name of a log that make it the number of a rank, not a part of a host name."""
 
+_GPU = re.compile(r"(?:^|[^a-z])gpu$", re.IGNORECASE)
+"""The word before the number of a GPU, or the name of a host without its number."""
+
 _PREFIX = re.compile(r"^(?:logs?|out|output|stdout|stderr|err|train)-")
 
 
 def processes_of_logs(paths: Iterable[Path]) -> dict[Path, Process]:
-    """Return the process of each log, if its name has a rank or if the names with numbers differ in one number only."""
+    """Return the process of each log, if its name has a rank or if the names with numbers differ in one number only.
+
+    The folder of a process, below that of an attempt, also has the number of its rank.
+    """
+    paths = [*paths]
     names = {path: _NUMBER.split(path.name) for path in paths}
     numbered = [parts for parts in names.values() if len(parts) > 1]  # others are logs of the scheduler
     columns = [*zip(*numbered, strict=False)] if len(set(map(len, numbered))) == 1 else []
     differing = [index for index, column in enumerate(columns) if len(set(column)) > 1]
     index = differing[0] if len(differing) == 1 and differing[0] % 2 else None
-    return {path: _process_of_name(parts, index if len(parts) > 1 else None) for path, parts in names.items()}
+    has_gpus = index is not None and _are_gpus([parts[index - 1 : index + 1] for parts in numbered])
+    return {
+        path: _process_of_name(parts, index if len(parts) > 1 else None, has_gpus=has_gpus)
+        for path, parts in names.items()
+    } | {path: Process(rank) for path, rank in ranks_of_folders(paths).items()}
 
 
-def _process_of_name(parts: Sequence[str], index: int | None) -> Process:
-    """Return the process of a name, split into text and numbers, of which one may number the logs."""
+def _are_gpus(names: Sequence[Sequence[str]]) -> bool:
+    """Check whether texts with a number name the GPUs of a node: gpu0, gpu1, and so on. Hosts are gpu01 or gpu1."""
+    numbers = [number for text, number in names if _GPU.search(text.rstrip("-_."))]
+    return len(numbers) == len(names) and "0" in numbers and all(str(int(number)) == number for number in numbers)
+
+
+def _process_of_name(parts: Sequence[str], index: int | None, *, has_gpus: bool) -> Process:
+    """Return the process of a name, split into text and numbers, of which one may number the logs.
+
+    ``has_gpus`` is True if it is the number of a GPU.
+    """
     for number in range(1, len(parts), 2):
         word = re.sub(r"[-_.]?$", "", parts[number - 1])
         if re.search(r"(?:^|[^a-z])rank$", word, re.IGNORECASE):
@@ -34,6 +55,6 @@ def _process_of_name(parts: Sequence[str], index: int | None) -> Process:
     if index is None:
         return NOBODY
     before = _PREFIX.sub("", re.split(r"[^A-Za-z0-9-]", parts[index - 1])[-1])
-    if not re.search(r"[A-Za-z]", before) or _OF_RANKS.search(before.rstrip("-")):
+    if has_gpus or not re.search(r"[A-Za-z]", before) or _OF_RANKS.search(before.rstrip("-")):
         return Process(int(parts[index]))
     return Process(host=before + parts[index])

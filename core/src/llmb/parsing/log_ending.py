@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
+from llmb.logs.attempt_folders import earlier_attempts
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.files import end_of
 from llmb.logs.step_series import StepSeries
@@ -69,7 +70,7 @@ def classify_log_end(
     If all steps are there, the loss was NaN, or the training reports its success, no message changes that, because
     processes may fail or hang when they exit. If the number of steps is unknown, a failure at the end of a log shows
     that not all were done, but a warning does not. Messages before the last steps do not count, because the run
-    continued.
+    continued. Neither do the logs of an attempt after which a launcher started the processes again.
     """
     status = log_status(series, steps_asked)
     total_known = steps_asked is not None or series.total_steps is not None or series.has_notice("finished")
@@ -77,6 +78,8 @@ def classify_log_end(
         return status, None
     if any(map(_succeeded, last_steps)):
         return status, None
+    earlier = earlier_attempts(last_steps)
+    last_steps = {path: last for path, last in last_steps.items() if path not in earlier}
     new_parser = partial(registry.framework(name).parse_log, run=None)
     starts = {path: last.find_begin(path, new_parser) for path, last in last_steps.items()}
     if status == "complete":

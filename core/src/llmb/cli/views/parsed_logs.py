@@ -26,6 +26,9 @@ LAST_STEPS = 5
 NAMED_FILES = 3
 """The number of passed-over files that a line names."""
 
+STREAMS = ("stdout", "stderr")
+"""Names of logs that launchers write into a folder of each process."""
+
 SUMMARY_KEYS = ("count", "step_time_s", "step_time_std_s", "tflops_per_gpu", "tflops_per_gpu_std")
 
 
@@ -187,11 +190,11 @@ def _distinct_names(logs: Sequence[llmb.ParsedLog], full_names: bool) -> list[st
     """Return the names of the logs. Put the differing part of their paths before names that are not unique."""
     names, indices = [_name(log, full_names) for log in logs], defaultdict[str, list[int]](list)
     for index, name in enumerate(names):
-        indices[name].append(index)
+        indices["" if name in STREAMS else name].append(index)  # the folder names the process
     for same_name in indices.values():
         if len(same_name) > 1:
             paths = [logs[index].path for index in same_name]
-            same_folder = len({path.parent for path in paths}) < len(paths)
+            same_folder = len({(logs[index].path.parent, names[index]) for index in same_name}) < len(paths)
             for index, path, folder in zip(same_name, paths, _differing_folders(paths), strict=True):
                 names[index] = str(folder / (path.name if same_folder else names[index]))
     return names
