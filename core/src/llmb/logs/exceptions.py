@@ -42,8 +42,8 @@ _AFTER_FRAMES = re.compile(
 _NAME = re.compile(rb"((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?:(?<=RayTaskError)\((\w+)\))?(?::(?: |$)|$)")
 """The module and the name of an exception, and the name of the cause that Ray adds."""
 
-_OF_TASK = re.compile(rb"(?:[A-Za-z_]\w*\.)*RayTaskError\(\w+\):")
-"""An exception of a task of Ray. Its message is usually the traceback of its cause."""
+_OF_TASK = re.compile(rb"(?:[A-Za-z_]\w*\.)*RayTaskError\(\w+\):|monarch\.(?:\w+\.)*ActorError:")
+"""An exception of a task of Ray or of an actor of Monarch. Its message is usually the traceback of its cause."""
 
 _JOINED = re.compile(rb"(\w+?(?:Error|Exception))\1+")
 """The same name several times, because ranks without labels wrote it at the same time."""
@@ -84,14 +84,15 @@ _FROM_OTHERS = re.compile(
 _TRACE = re.compile(
     rb"""\s*(?: frame\ \#\d+: | \#?\d+\ +0x[0-9a-f]+ | @\s+0x[0-9a-f]+ | PC:\ @ | 0x[0-9a-f]+:\     # C++
               | \S*\(\S*\+0x[0-9a-f]+\)\ ?\[0x | \*\*\*\ (?:Check\ failure|SIG[A-Z]+\ ) | =+\ backtrace
-              | File\ ".*",?\ line\ \d+ | Traceback\ \(most | (?:Current\ t|T)hread\ 0x | Extension\ modules: # Python
-              | <no\ Python\ frame> | [~^\s]+$ | [-=]+$ | \+\ Exception\ Group\ | \+[-+\ \d.]+$
+              | File\ ".*",?\ line\ \d+ | Traceback\ (?:of\ where\ the\ remote\ call\ failed\ )?\(most # Python, Monarch
+              | (?:Current\ t|T)hread\ 0x | Extension\ modules: | <no\ Python\ frame>
+              | [~^\s]+$ | [-=]+$ | \+\ Exception\ Group\ | \+[-+\ \d.]+$
             )""",
     re.VERBOSE,
 )
 _REPORT = re.compile(
     rb"""\s*(?: (?:mpirun|mpiexec|prterun|orterun)\b | (?:Killing|Sending)\ (?:sub)?process\b
-              | \[.{,40}\]\ \[[A-Z]+\]\ \[launch\.py: | \[?[EW]\d{3,4}\ \d\d: | .*\bNCCL\ (?:INFO|WARN)
+              | \[.{,40}\]\ \[[A-Z]+\]\ \[launch\.py: | (?:\[-\])?\[?[EW]\d{3,4}\ \d\d: | .*\bNCCL\ (?:INFO|WARN)
               | [\w./-]+\ FAILED$ | Failures:$ | Root\ Cause | <NO_OTHER_FAILURES> | \[\d+\]:$
               | (?:time|host|rank|exitcode|error_file|traceback)\ *:\  | (?:WARNING|ERROR):torch\.distributed\.elastic
               | terminate\ called | what\(\):\  | Exception\ raised\ from\ | (?:Aborted|Segmentation)\b | Killed$

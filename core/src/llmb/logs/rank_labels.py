@@ -26,14 +26,18 @@ _PROGRAM = re.compile(
 """Host, program and process in journald and syslog, which print the time before them."""
 
 _TIME = re.compile(
-    rb"""\[?(?: \d{4}-\d\d-\d\d[T ] | [A-Z][a-z]{2}[ ][ \d]\d[ ] )?+\d\d:\d\d:\d\d[\w.,:+-]{0,16}+\]?[ ]
+    rb"""\[\d+\ similar\ log\ lines\][ ](?:\[\d+\][ ])?  # Monarch, for lines of several processes, and one of these
+       | \[?(?: \d{4}-\d\d-\d\d[T ] | [A-Z][a-z]{2}[ ][ \d]\d[ ] )?+\d\d:\d\d:\d\d[\w.,:+-]{0,16}+\]?[ ]
          (?: std(?:out|err)[ ][FP][ ] )?+  # containerd, in the logs of pods""",
     re.VERBOSE,
 )
 
 
 def without_time(line: bytes) -> bytes:
-    """Return a line without the time that `kubectl logs --timestamps`, `ts` or a launcher writes before all text."""
+    """Return a line without the time that `kubectl logs --timestamps`, `ts` or a launcher writes before all text.
+
+    Monarch writes a number of similar lines there.
+    """
     time = _TIME.match(line)
     return line[time.end() :] if time else line
 
