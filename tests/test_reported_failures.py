@@ -98,6 +98,12 @@ REPORTED = {
         "seconds exceeded. Exiting to ensure a consistent program state.\n",
         "a rank waited in vain for the other ranks", None, None,
     ),
+    # MaxText 0.2.5 on two processes, one of which was stopped for 50 s while it compiled
+    "Gloo of XLA": (
+        f"{XLA}UNKNOWN: Gloo context initialization failed: DEADLINE_EXCEEDED: GetKeyValue() timed out with key: "
+        "cpu:gloo/0,2048/1 and duration: 29.999999927s [type.googleapis.com/tensorflow.CoordinationServiceError='']\n",
+        "a rank waited in vain for the other ranks", None, None,
+    ),
     # google/grain 802
     "restarted process": (
         "2026-04-05 18:39:10.8: E coordination_service.cc:962] /job:jax_worker/replica:0/task:1 unexpectedly tried to "
