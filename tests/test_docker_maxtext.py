@@ -15,6 +15,7 @@ import pytest
 from parts.deadline import DEADLINE_S, wait_until
 from parts.docker import Docker
 from parts.image import import_venv
+from parts.training import no_other_training
 
 ROOT = Path(__file__).parents[1]
 IMAGE = "llmb-maxtext:cpu"
@@ -45,7 +46,8 @@ def end(process: subprocess.Popen[str]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def outside(maxtext_home: Path) -> dict[str, Any]:
     """Run the quickstart in its virtual environment."""
-    return end(start(maxtext_home))
+    with no_other_training():
+        return end(start(maxtext_home))
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +68,16 @@ def columns_and_steps(run: dict[str, Any]) -> tuple[list[str], list[str]]:
 def test_maxtext_in_an_image_survives_the_daemon_and_has_the_same_record_as_without_an_image(
     maxtext_home: Path, outside: dict[str, Any], engine: Docker
 ) -> None:
-    running = start(maxtext_home, *IN_IMAGE, **engine.env)
-    log = wait_for_log(maxtext_home, b"completed step: 1,")
-    engine.kill()
-    seen = log.stat().st_size
-    wait_until(lambda: log.stat().st_size > seen or b"completed step: 11," in log.read_bytes(), "training continues")
-    engine.start()
-    inside = end(running)
+    with no_other_training():
+        running = start(maxtext_home, *IN_IMAGE, **engine.env)
+        log = wait_for_log(maxtext_home, b"completed step: 1,")
+        engine.kill()
+        seen = log.stat().st_size
+        wait_until(
+            lambda: log.stat().st_size > seen or b"completed step: 11," in log.read_bytes(), "training continues"
+        )
+        engine.start()
+        inside = end(running)
     assert inside["state"] == "completed"
     assert inside.keys() == outside.keys()
     assert columns_and_steps(inside) == columns_and_steps(outside)

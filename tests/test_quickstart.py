@@ -9,13 +9,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 from parts.deadline import DEADLINE_S
 from parts.pages import blocks, matches
 from parts.screen import Screen
+from parts.training import no_other_training
 from parts.wheels import PRODUCT, ROOT, EmptyEnvironment
 
 pytestmark = [
@@ -30,22 +30,24 @@ QUICKSTART = str(ROOT / "examples/quickstart.toml")
 
 
 def llmb(*arguments: str, home: Path, timeout_s: float = DEADLINE_S) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "llmb", *arguments],
-        env={**os.environ, "LLMB_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    with no_other_training():
+        return subprocess.run(
+            [sys.executable, "-m", "llmb", *arguments],
+            env={**os.environ, "LLMB_HOME": str(home)},
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
 
 
 @pytest.fixture(scope="module")
 def quickstart(maxtext_home: Path) -> Screen:
     """Run the quickstart to its end in a terminal."""
     env = {**os.environ, "LLMB_HOME": str(maxtext_home)}
-    screen = Screen([sys.executable, "-m", "llmb", "run", QUICKSTART], env=env)
-    assert screen.end() == 0, screen.text
+    with no_other_training():
+        screen = Screen([sys.executable, "-m", "llmb", "run", QUICKSTART], env=env)
+        assert screen.end() == 0, screen.text
     return screen
 
 
@@ -80,23 +82,23 @@ def test_the_quickstart_runs_from_wheels(maxtext_home: Path, wheels: dict[str, P
     environment.install(*(wheels[folder.name] for folder in PRODUCT))
     quickstart = shutil.copy(ROOT / "examples/quickstart.toml", tmp_path)  # outside of the repository
     fewer = ("--set", "workload.steps=8", "--set", "measure.window=[4, 7]")
-    done = environment.llmb(
-        "run", quickstart, *fewer, "--json", env={"LLMB_HOME": str(maxtext_home)}, timeout_s=DEADLINE_S
-    )
+    with no_other_training():
+        done = environment.llmb(
+            "run", quickstart, *fewer, "--json", env={"LLMB_HOME": str(maxtext_home)}, timeout_s=DEADLINE_S
+        )
     assert done.returncode == 0, done.stderr
     [run] = json.loads(done.stdout)["runs"]
     assert (run["state"], run["steps_done"]) == ("completed", 8)
     assert run["metrics"]["tokens_per_s"] > 0
 
 
-def test_the_record_is_a_spec_that_runs_again(maxtext_home: Path) -> None:
-    records = sorted((maxtext_home / "runs").iterdir())
-    specs = [record / "run.toml" for record in records]
-    without_image = next(spec for spec in specs if "image" not in tomllib.loads(spec.read_text())["workload"])
-    shorter = ("--set", "workload.steps=3", "--set", "measure.window='last'")
-    done = llmb("run", str(without_image), *shorter, home=maxtext_home)
+def test_the_record_is_a_spec_of_the_same_job(quickstart: Screen, maxtext_home: Path) -> None:
+    prefix = re.findall(r"\b\w{5}-llama2", quickstart.text)[-1]
+    [record] = (maxtext_home / "runs").glob(f"{prefix}*")
+    done = llmb("run", str(record / "run.toml"), "--dry-run", "--json", home=maxtext_home)
     assert done.returncode == 0, done.stderr
-    assert len(list((maxtext_home / "runs").iterdir())) == len(records) + 1
+    [again] = json.loads(done.stdout)["runs"]
+    assert re.sub(r"\b\w{5}-llama2", prefix, again["script"]) == (record / "job.sh").read_text()
 
 
 def test_two_processes_train_one_model(maxtext_home: Path) -> None:
