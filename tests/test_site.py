@@ -35,6 +35,8 @@ BUILD = (
 )
 SOURCES = ("docs", "core/src")
 WIDTHS = (400, 1000, 1600)
+HEIGHT = 200
+"""Chromium draws no more than this of a page, and drawing takes most of the time."""
 
 WIDER = """() => document.documentElement.scrollWidth > innerWidth ? [...document.querySelectorAll('.md-content *')]
     .filter(each => each.getBoundingClientRect().right > innerWidth + 1)
@@ -163,12 +165,12 @@ def test_every_page_is_readable_at_any_width_in_light_and_dark_and_loads_nothing
         assert view.goto(address + page, wait_until="load").status == 200, page
         assert view.evaluate(TITLES_AND_BLOCKS) == [1, False], f"{page}: no title, or a block is shown as text"
         for width in WIDTHS:
-            view.set_viewport_size({"width": width, "height": 900})
-            view.wait_for_function("width => innerWidth === width", arg=width)
+            view.set_viewport_size({"width": width, "height": HEIGHT})
+            view.wait_for_function("width => innerWidth === width", arg=width, polling=5)
             assert view.evaluate(WIDER) == [], (page, width)
         for scheme in ("dark", "light"):
             view.emulate_media(color_scheme=scheme)
-            view.wait_for_function(HAS_SCHEME, arg=scheme)
+            view.wait_for_function(HAS_SCHEME, arg=scheme, polling=5)
             assert view.evaluate(CONTRASTS) == [], (page, scheme)
     view.close()
     assert errors == []

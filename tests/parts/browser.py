@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from parts.deadline import DEADLINE_S
 
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"]  # a GPU that software imitates is slow
+
 
 @contextmanager
 def system_browser() -> Iterator[Any]:
@@ -20,6 +22,6 @@ def system_browser() -> Iterator[Any]:
     if program is None:
         pytest.skip("no Chromium; see .ci/install-parts")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=DEADLINE_S * 1000)
+        started = playwright.chromium.launch(executable_path=program, args=ARGUMENTS, timeout=DEADLINE_S * 1000)
         yield started
         started.close()
