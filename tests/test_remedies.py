@@ -33,7 +33,7 @@ RANKS = 2048
 SCREEN = 45
 """Lines of a large terminal."""
 
-pytestmark = pytest.mark.xdist_group("remedies")  # all files are read once
+pytestmark = pytest.mark.xdist_group("remedies")  # all files are read once, which takes seconds
 
 SPEC_LINE = re.compile(r"\w+ = .+")
 """A line of a spec, such as `segment = false`."""
@@ -103,6 +103,7 @@ def quoted_in_code(sources: Sequence[Path] = SOURCES) -> Sequence[str]:
     return found
 
 
+@pytest.mark.slow
 def test_there_are_commands() -> None:
     assert "llmb attach x" in commands()
     assert "sudo systemctl start nvidia-fabricmanager" in commands()
@@ -220,6 +221,7 @@ def test_a_command_names_the_folder_that_contains_the_logs_of_many_folders(tmp_p
     assert f" {tmp_path}/attempt_0 -type f" in failure.remedy
 
 
+@pytest.mark.slow
 def test_lines_of_a_spec_are_valid() -> None:
     lines = {line for line in quoted_in_code() if SPEC_LINE.fullmatch(line)}
     assert {"segment = false", "shared = true", 'workdir = "/path/to/folder"', 'runtime = "$other"'} <= lines
@@ -227,6 +229,7 @@ def test_lines_of_a_spec_are_valid() -> None:
         assert len(tomllib.loads(line.replace("= x", "= 1"))) == 1, line
 
 
+@pytest.mark.slow
 def test_commands_are_valid_bash() -> None:
     def complain(command: str) -> str:
         bash = ["bash", "-n"]
@@ -237,12 +240,14 @@ def test_commands_are_valid_bash() -> None:
     assert {command: complaint for command in commands() if (complaint := complain(command))} == {}
 
 
+@pytest.mark.slow
 def test_commands_of_llmb_exist() -> None:
     names = {"--help", "--version", *(each.name or each.callback.__name__ for each in app.registered_commands)}
     used = [each for each in commands() if each.startswith("llmb ")]
     assert [each for each in used if each.split()[1] not in names] == []
 
 
+@pytest.mark.slow
 def test_settings_of_remedies_are_valid() -> None:
     """LONGER is a duration that llmb computes, LIMIT one that the user chooses."""
     for command in (each for each in commands(PRODUCT) if each.startswith("llmb run SPEC --set ")):

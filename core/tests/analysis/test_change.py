@@ -67,7 +67,8 @@ def test_the_rank_test_is_added_from_four_runs_per_side() -> None:
     assert compare_repeats(a[:3], b).p is None
 
 
-@pytest.mark.xdist_group("scipy")  # which takes a second to import
+@pytest.mark.slow
+@pytest.mark.xdist_group("scipy")  # which takes seconds to import
 @pytest.mark.parametrize("sizes", [(4, 4), (4, 7), (6, 5)])
 def test_the_rank_test_is_that_of_scipy(sizes: tuple[int, int]) -> None:
     stats = pytest.importorskip("scipy.stats", reason="scipy is not installed")

@@ -90,6 +90,7 @@ def preparation_failure(log: str) -> Signature | None:
     return next((each for each in signatures if each.needle in log), None)
 
 
+@functools.cache  # a command that tries several frameworks calls each scheduler's hook for each of them
 def read_signatures(package: str, name: str) -> tuple[Signature, ...]:
     """Return the ``[[signatures]]`` of a TOML file in the folder of an installed package.
 
