@@ -41,7 +41,7 @@ def name_numbers(shape: Shape) -> dict[int, str]:
     Numbers with a meaning get their known name, and others a name of their own from the words before them. Constants,
     counters and times of day have no name.
     """
-    columns = [column for column in range(len(shape.texts) - 1) if shape.values(column)]
+    columns = [column for column, values in enumerate(shape.values) if values]
     names = _counters(shape, columns)
     for _, column, name in sorted(_known_names(shape, columns)):
         if column not in names and not _is_taken(name, names.values()):
@@ -94,7 +94,7 @@ def _known_names(shape: Shape, columns: list[int]) -> Iterator[tuple[int, int, s
         elif re.search(r"(?:loss|nll)[\"'\])]*\s*[:=]?\s*$", label) and not _OTHER_LOSS.search(label):
             yield 0 if re.match(r"\W*(?:loss|nll)", label) else 1, column, "loss"
         elif not _is_part_of_time(shape, column) and (time := _name_time(label, unit)):
-            since_1970 = time in _SINCE_1970 and min(shape.values(column)) > _SINCE_1970[time]
+            since_1970 = time in _SINCE_1970 and min(shape.values[column]) > _SINCE_1970[time]
             name = time.replace("time", "clock") if since_1970 else time
             yield 0 if re.search("step|iter", label) else 1, column, name
 

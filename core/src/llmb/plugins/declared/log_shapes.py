@@ -83,24 +83,23 @@ class Shape:
         has_label = re.search("[A-Za-z]", _SEPARATOR.split(before)[-1])
         return (self.unit(column) if has_label else _SEPARATOR.split(after)[0]).strip()
 
-    def column(self, column: int) -> tuple[str, ...]:
-        """Return the texts of one number on all lines."""
-        return tuple(row[column] for row in self.rows)
-
-    def values(self, column: int) -> tuple[float, ...]:
-        """Return the values of one number on all lines, or nothing for a time of day."""
-        return self._values[column]
+    @cached_property
+    def columns(self) -> list[tuple[str, ...]]:
+        """The texts of each number on all lines."""
+        return list(zip(*self.rows, strict=True))
 
     @cached_property
-    def _values(self) -> list[tuple[float, ...]]:
-        """The values of each number."""
-        columns = list(map(self.column, range(len(self.texts) - 1)))
-        return [() if any(":" in text for text in texts) else tuple(map(_as_float, texts)) for texts in columns]
+    def values(self) -> list[tuple[float, ...]]:
+        """The values of each number on all lines, or nothing for a time of day."""
+        return [
+            () if any(":" in text for text in texts) else tuple(as_number("", text.encode()) for text in texts)
+            for texts in self.columns
+        ]
 
     @cached_property
     def step(self) -> int | None:
         """The column of the step number: the first one after a word such as step, else the first that rises."""
-        columns = [each for each in range(len(self.texts) - 1) if self.rises(each) and not self.is_of_duration(each)]
+        columns = [each for each in range(len(self.columns)) if self.rises(each) and not self.is_of_duration(each)]
         labelled = [column for column in columns if _STEP.search(self.label(column))]
         if labelled or len(self.rows) == 1:
             return next(iter(labelled), None)
@@ -119,22 +118,18 @@ class Shape:
 
     def is_constant(self, column: int) -> bool:
         """Check whether a number is the same on all of several lines."""
-        return len(self.rows) > 1 and len(set(self.column(column))) == 1
+        return len(self.rows) > 1 and len(set(self.columns[column])) == 1
 
     def rises(self, column: int) -> bool:
         """Check whether a number is an integer that rises from line to line. A single line always rises."""
-        values = self.values(column)
+        values = self.values[column]
         if not values or not all(value >= 0 and value.is_integer() for value in values):
             return False
-        if any(text[-1].isalpha() for text in self.column(column)):
+        if any(text[-1].isalpha() for text in self.columns[column]):
             return False  # shortened, as in 1.21K
         pairs = list(pairwise(values))
         rising = sum(before <= value for before, value in pairs)
         return not pairs or (len(set(values)) > 1 and rising >= MOSTLY * len(pairs))
-
-
-def _as_float(text: str) -> float:
-    return as_number("", text.encode())
 
 
 def find_shapes(lines: Iterable[bytes]) -> list[Shape]:
