@@ -32,9 +32,9 @@ class CheckedParser(LogParser):
         self._guard = guard
         with self._running():
             self.printed_every = _integer("printed_every", getattr(parser, "printed_every", 1), least=1)
-            self.end_texts = _texts("end_texts", getattr(parser, "end_texts", ()))
+            self.end_texts = _texts("end_texts", getattr(parser, "end_texts", ()), str, "a tuple of texts")
             if isinstance(parser, LineParser):
-                _check_needles(parser.needles)
+                _texts("needles", parser.needles, bytes, "a tuple of bytes, such as (b'step',)")
             self._read_first_step()
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
@@ -90,17 +90,11 @@ def _checked(items: Iterable[Step | Notice]) -> list[Step | Notice]:
     return found
 
 
-def _texts(name: str, value: Any) -> tuple[str, ...]:
+def _texts(name: str, value: Any, kind: type[str] | type[bytes], expected: str) -> tuple[Any, ...]:
     """Return the value. Raise ValueError if it is not a sequence of texts: a text is a sequence of its letters."""
-    if isinstance(value, tuple | list) and all(isinstance(each, str) and each for each in value):
+    if isinstance(value, tuple | list) and all(isinstance(each, kind) and each for each in value):
         return tuple(value)
-    raise ValueError(f"invalid {name} {value!r}; expected a tuple of texts")
-
-
-def _check_needles(value: Any) -> None:
-    """Raise ValueError if the needles are not a sequence of texts: bytes are a sequence of integers."""
-    if not (isinstance(value, tuple | list) and all(isinstance(each, bytes) and each for each in value)):
-        raise ValueError(f"invalid needles {value!r}; expected a tuple of bytes, such as (b'step',)")
+    raise ValueError(f"invalid {name} {value!r}; expected {expected}")
 
 
 def _integer(name: str, value: Any, least: int = 0) -> int:
