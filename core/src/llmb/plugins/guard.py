@@ -125,11 +125,9 @@ def decoding(plugin: object, attribute: str) -> contextlib.AbstractContextManage
 
 def plugin_error(plugin: object, problem: str) -> PluginError:
     """Return an error that names the plugin, with its distribution and version."""
-    return (
-        plugin.guard.error(problem)
-        if isinstance(plugin, Plugin)
-        else PluginError(f"{type(plugin).__name__}: {problem}")
-    )
+    if isinstance(plugin, Plugin):
+        return plugin.guard.error(problem)
+    return PluginError(f"{type(plugin).__name__}: {problem}")
 
 
 class _WrongTypeError(Exception):

@@ -38,12 +38,11 @@ def used_names(file: DeclaredFile) -> set[str]:
 
 def training_phase(file: DeclaredFile, run: Run[Any]) -> Phase:
     """Return the phase that runs the command."""
-    env = {name: text for name, text in file.env.items() if not _differs(text)}
     values = _values(file, run)
     return Phase(
         name="train",
         command=("bash", f"{run.paths.run}/{SCRIPT}"),
-        env={name: replace(text, values) for name, text in env.items()},
+        env={name: replace(text, values) for name, text in file.env.items() if not _differs(text)},
         ranks=PROCESSES[file.launch],
     )
 
