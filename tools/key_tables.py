@@ -13,7 +13,7 @@ import attrs
 import llmb
 from llmb.spec.field_texts import FieldText, field_texts
 from llmb.spec.keys import TABLES
-from llmb.values.typed import describe, encode
+from llmb.values.typed import encode, value_type
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = ("spec.md", "local.md", "slurm.md", "maxtext.md", "megatron-bridge.md", "nemo-launcher.md")
@@ -72,7 +72,7 @@ def _rows(cls: type) -> Iterator[str]:
 
 def _form(kind: Any) -> str:
     """Return the expected values as messages describe them, without examples."""
-    return re.split(r" such as | \(|, as |, without ", describe(kind))[0].removesuffix(",")
+    return re.split(r" such as | \(|, as |, without ", value_type(kind).expected)[0].removesuffix(",")
 
 
 def _default(field: attrs.Attribute[Any], text: FieldText) -> str:

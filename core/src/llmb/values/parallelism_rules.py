@@ -92,7 +92,6 @@ def _check_layout(model: Model, layout: str, stages: int) -> Iterator[Fault]:
         yield Fault(
             message=counted(layers, "layer"), key=key, expected=f"{counted(model.layers, 'layer')}, as the model has"
         )
-
     if ("m" in layout) != bool(model.mtp_depth):
         has, needs = ("has", "without") if "m" in layout else ("lacks", "with")
         message = f"the layout {has} multi-token prediction (m), but model.mtp_depth is {model.mtp_depth}"
@@ -142,9 +141,6 @@ DIVISION_CHECKS: tuple[tuple[tuple[str, ...], Callable[[Model | None, Parallelis
     (("workload.gpus", "parallelism.fsdp"), _check_shards),
     (("model.layers", "parallelism.pp", "parallelism.vp"), _check_pipeline),
     (("model.heads", "model.query_groups", "model.ffn", "parallelism.tp"), _check_tensor),
-    (
-        ("workload.gpus", "model.experts", "parallelism.pp", "parallelism.ep", "parallelism.etp"),
-        _check_experts,
-    ),
+    (("workload.gpus", "model.experts", "parallelism.pp", "parallelism.ep", "parallelism.etp"), _check_experts),
 )
 """The checks of `check_parallelism`, each with the keys that it reads."""

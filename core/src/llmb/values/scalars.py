@@ -77,14 +77,11 @@ def accepting(
 
 def matching(expected: str, pattern: str) -> ValueType:
     """Return the type of all strings that match a regular expression completely."""
-    schema = {"type": "string", "pattern": f"^(?:{pattern})$"}
-
-    def convert(value: Any) -> Any:
-        if not isinstance(value, str) or re.fullmatch(pattern, value) is None:
-            raise InvalidValueError.of(value, expected)
-        return value
-
-    return ValueType(expected, convert, schema=schema)
+    return accepting(
+        expected,
+        lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None,
+        schema={"type": "string", "pattern": f"^(?:{pattern})$"},
+    )
 
 
 def _is_integer(value: Any) -> bool:

@@ -16,7 +16,7 @@ import attrs
 from llmb.values.error_text import REQUIRED_KEY, format_value, unknown_key
 from llmb.values.errors import Fault, RecipeError, SpecError
 from llmb.values.frozen import FrozenMap
-from llmb.values.scalars import BUILT_IN, InvalidValueError, ValueType, with_prefix
+from llmb.values.scalars import BUILT_IN, InvalidValueError, ValueType, accepting, with_prefix
 
 T = TypeVar("T")
 
@@ -69,11 +69,6 @@ def encode(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [encode(item) for item in value]
     return value
-
-
-def describe(kind: Any) -> str:
-    """Return a description of the values of a type, for messages."""
-    return value_type(kind).expected
 
 
 def typed_fields(cls: type, fields: list["attrs.Attribute[Any]"]) -> list["attrs.Attribute[Any]"]:
@@ -138,13 +133,7 @@ def _container(kind: Any, cls: Any, inner: tuple[Any, ...]) -> ValueType:
 def _literal(choices: tuple[Any, ...]) -> ValueType:
     expected = " or ".join(map(format_value, choices))
     kinds = {type(choice) for choice in choices}  # because True == 1
-
-    def convert(value: Any) -> Any:
-        if type(value) not in kinds or value not in choices:
-            raise InvalidValueError.of(value, expected)
-        return value
-
-    return ValueType(expected, convert)
+    return accepting(expected, lambda value: type(value) in kinds and value in choices, schema={})
 
 
 def _union(kinds: tuple[Any, ...]) -> ValueType:
@@ -223,7 +212,7 @@ def _any(value: Any) -> Any:
         return tuple(_convert_items(value, value_type(Any), "[{}]".format))
     if isinstance(value, Mapping):
         return value_type(Mapping[str, Any]).convert(value)
-    raise InvalidValueError.of(value, describe(Any))
+    raise InvalidValueError.of(value, value_type(Any).expected)
 
 
 def _from_table(table: Any, cls: Any) -> Any:
