@@ -58,18 +58,27 @@ def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
     """
     base = {key: value for key, value in document.tables.items() if key not in ("sweep", "provenance")}
     stated = {key for key, _ in flat(base)}
-    axes = [_axis(document, f"workload.{key}", value) for key, value in _lists(base)]
-    errors = [document.source_map.locate(error) for axis in axes for error in _list_errors(axis.key, axis.values)]
-    for key, values in _sweep(document, errors):
+    workload = table_of(base, "workload")
+    lists = {key: workload[key] for key in SWEPT_KEYS if isinstance(workload.get(key), list) and workload[key]}
+    axes = [_axis(document, f"workload.{key}", values) for key, values in lists.items()]
+    errors = [error for axis in axes for error in _list_errors(axis.key, axis.values)]
+    sweep = document.tables.get("sweep", {})
+    if not isinstance(sweep, dict):
+        expected = 'a table such as "parallelism.tp" = [1, 2]'
+        errors.append(Fault(message=invalid_value(sweep), key="sweep", expected=expected))
+        sweep = {}
+    for key, values in sweep.items():
         if error := _sweep_error(key, values, stated):
-            errors.append(document.source_map.locate(error))
+            errors.append(error)
         else:
             axes.append(_axis(document, key, values, prefix="sweep."))
+    combinations: list[Combination] = []
     if (runs := _count_runs(base, axes)) > MOST_RUNS:
-        error = Fault(message=f"the sweep has {runs:,} runs", key="workload", expected=f"at most {MOST_RUNS:,}")
-        return [], [*errors, document.source_map.locate(error)]
-    product, source_map = itertools.product(*(axis.choices() for axis in axes)), document.source_map
-    return [_combine(base, choice, source_map) for choice in product], errors
+        errors.append(Fault(message=f"the sweep has {runs:,} runs", key="workload", expected=f"at most {MOST_RUNS:,}"))
+    else:
+        choices = itertools.product(*(axis.choices() for axis in axes))
+        combinations = [_combine(base, choice, document.source_map) for choice in choices]
+    return combinations, [document.source_map.locate(error) for error in errors]
 
 
 def _count_runs(base: dict[str, Any], axes: list[_Axis]) -> int:
@@ -81,21 +90,6 @@ def _count_runs(base: dict[str, Any], axes: list[_Axis]) -> int:
 
 def _repeats(value: Any) -> int:
     return value if isinstance(value, int) and 1 <= value <= LARGEST else 1
-
-
-def _lists(base: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
-    workload = table_of(base, "workload")
-    yield from ((key, workload[key]) for key in SWEPT_KEYS if isinstance(workload.get(key), list) and workload[key])
-
-
-def _sweep(document: Document, errors: list[Fault]) -> Iterator[tuple[str, Any]]:
-    sweep = document.tables.get("sweep", {})
-    if isinstance(sweep, dict):
-        yield from sweep.items()
-    else:
-        expected = 'a table such as "parallelism.tp" = [1, 2]'
-        error = Fault(message=invalid_value(sweep), key="sweep", expected=expected)
-        errors.append(document.source_map.locate(error))
 
 
 def _sweep_error(key: str, values: Any, stated: set[str]) -> Fault | None:
