@@ -273,7 +273,7 @@ def _compare_with_published(point: Point, runs: Sequence[_Run]) -> PointChange:
 def _published_spec(run: _Run, registry: PluginRegistry) -> dict[str, Any]:
     """Return the run's spec with the published values of all keys in which it differs from its recipe."""
     spec = {name: dict(table) if isinstance(table, dict) else table for name, table in run.spec.items()}
-    imported = import_run(RunRecord(runs_folder() / run.result.run_id).directory / "run.toml", registry).run
+    imported = import_run(runs_folder() / run.result.run_id / "run.toml", registry).run
     recipe = registry.recipe(address_in(imported.framework, imported.recipe))
     point = recipe.find(imported.gpu_type, imported.dtype, imported.gpus, variant=imported.variant)
     published: dict[str, Callable[[str], Any]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -60,15 +61,14 @@ def find_differences(
     points: Iterable[tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]],
 ) -> list[Difference]:
     """Return the differences between the specs of both sides at each point, ranked by kind and number of points."""
-    counts: dict[tuple[str, str, str], int] = {}
+    counts: Counter[tuple[str, str, str]] = Counter()
     for a, b in points:
         provenances = [spec.get("provenance", {}) for spec in (*a, *b)]
         known = {
             "with_env": all(provenance.get("env") for provenance in provenances),
             "with_job": not any("imported" in provenance for provenance in provenances),
         }
-        for each in _compare(_values(a, known), _values(b, known)):
-            counts[each] = counts.get(each, 0) + 1
+        counts.update(_compare(_values(a, known), _values(b, known)))
     found = [
         Difference(kind=kind_of_key(key), key=key, a=a, b=b, points=count) for (key, a, b), count in counts.items()
     ]

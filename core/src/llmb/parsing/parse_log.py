@@ -190,7 +190,9 @@ class LogReader:
             series, last_steps, ranks = _read_steps(framework, plain, self.known_run)
             runs = series.runs
             if self.run is not None and self.run != runs:
-                _check_run(paths, self.run, runs)
+                if self.run > runs:
+                    message = f"no run {self.run}; the log has {counted(runs, 'run')}"
+                    raise LogError(Fault(message=message, file=str(paths[0])))
                 new_parser = partial(framework.parse_log, run=None)
                 plain = {
                     path: stack.enter_context(up_to_run(text, self.run, new_parser)) for path, text in plain.items()
@@ -215,19 +217,12 @@ class LogReader:
             )
 
 
-def _check_run(paths: Sequence[Path], run: int, runs: int) -> None:
-    """Raise LogError if the logs do not contain this run."""
-    if run > runs:
-        raise LogError(Fault(message=f"no run {run}; the log has {counted(runs, 'run')}", file=str(paths[0])))
-
-
 def _read_steps(
     framework: FrameworkHooks[Any], plain: Mapping[Path, Path], run: Run[Any] | None
 ) -> tuple[StepSeries, dict[Path, LastSteps], RankSteps]:
     """Read the steps of logs, each with the path of its plain text. Return also the last ones and those of ranks."""
     parser, series, last_steps = framework.parse_log(run=run), StepSeries(), dict[Path, LastSteps]()
-    ranks = RankSteps()
-    offset = 0
+    ranks, offset = RankSteps(), 0
     for path, text in plain.items():
         last_steps[text], offset = LastSteps(), 0
         for block in _blocks(path, text):

@@ -55,8 +55,7 @@ Documents = list[dict[str, Any]]
 def find_names(files: Mapping[str, bytes]) -> dict[str, set[str]]:
     """Return the hosts, users, IP addresses and e-mail addresses that files of records name."""
     documents = read_documents(files)
-    attempts = [each for document in documents for each in document.get("attempts") or ()]
-    attempts = [each for each in attempts if isinstance(each, dict)]
+    attempts = [each for document in documents for each in document.get("attempts") or () if isinstance(each, dict)]
     hosts = {name for document in documents for name in _hosts(document)}
     hosts |= {node for each in attempts for node in each.get("nodes") or ()}
     hosts |= {host.partition(".")[0] for host in hosts}

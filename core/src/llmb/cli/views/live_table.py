@@ -131,15 +131,15 @@ ON_THE_RIGHT = ("step", "s/step", "MFU %", "left")
 def _cells(row: RunRow) -> dict[str, Text]:
     state = _one_line(row.phase) or row.state if row.state == "running" else row.state
     step = "" if row.step is None else f"{row.step} of {row.steps}" if row.steps else str(row.step)
-    cells = {
+    return {
         "state": Text(state, STATE_STYLES.get(row.state, "")),
         "step": Text(step.rjust(len(f"{row.steps} of {row.steps}")) if step and row.steps else step),
         "s/step": Text("" if row.step_time_s is None else f"{row.step_time_s:.4g}"),
         "MFU %": Text("" if row.mfu is None else f"{100 * row.mfu:.1f}" if row.mfu <= 1 else "wrong"),
         "left": Text("" if row.left_s is None else format_clock(row.left_s)),
         "verdict": Text(row.verdict, VERDICT_STYLES.get(row.verdict, "")),
+        DETAIL: Text(_one_line(row.detail)),
     }
-    return {**cells, DETAIL: Text(_one_line(row.detail))}
 
 
 def _one_line(text: str) -> str:
