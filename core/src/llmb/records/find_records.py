@@ -75,8 +75,7 @@ def _find(wanted: str) -> RunRecord:
     if wanted in records:
         return records[wanted]
     begin, _, end = wanted.partition("…")  # by which tables shorten an id
-    matching = sorted(run_id for run_id in records if run_id.startswith(begin) and run_id.endswith(end))
-    matching = matching if begin else []
+    matching = sorted(each for each in records if begin and each.startswith(begin) and each.endswith(end))
     if len(matching) == 1:
         return records[matching[0]]
     if matching:

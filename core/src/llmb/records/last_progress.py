@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import attrs
 
@@ -57,5 +57,5 @@ def read_progress(record: RunRecord, attempt: int) -> tuple[RunProgress | None, 
     if not isinstance(table, Mapping) or table.get("attempt") != attempt:
         return None, 0.0
     known = {name: table[name] for name in FIELDS if table.get(name) is not None}
-    values, _ = decode_fields(known, cast("Any", RunProgress), "", required=False)
+    values, _ = decode_fields(known, RunProgress, "", required=False)
     return RunProgress(attempt=attempt, **values), time_s

@@ -216,14 +216,13 @@ def read_result(record: RunRecord) -> RunResult:
     except RecordError as error:  # one damaged record does not hide the others
         result = {"reason": str(error)}
     workload, measure, provenance = (table_of(spec, name) for name in ("workload", "measure", "provenance"))
-    unanswered = state is not None and state.stage == "submitting"
-    is_running = state is not None and state.run_state == "running"
-    progress, progress_time = read_progress(record, state.attempt) if state and is_running else (None, 0.0)
+    running = state if state and state.run_state == "running" else None
+    progress, progress_time = read_progress(record, running.attempt) if running else (None, 0.0)
     updated_s = max([progress_time, *(event.time for event in events)])
     return RunResult.from_dict(
         {
             **{key: result.get(key) for key in RESULT_KEYS},
-            **({"reason": state.reason} if state and unanswered else {}),
+            **({"reason": state.reason} if state and state.stage == "submitting" else {}),
             **{key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus", "variant")},
             STEPS_KEY: workload.get("steps"),
             **({"recipe": own} if (own := provenance.get("recipe")) else {}),
