@@ -57,8 +57,8 @@ def _verify(file: Path, allowed_signers: Path | None, *, as_json: bool) -> None:
     else:
         from llmb.cli.views.metrics import print_named_values
 
-        rows = [("mismatch", mismatch) for mismatch in check.mismatches]
-        rows += [
+        rows = [
+            *(("mismatch", mismatch) for mismatch in check.mismatches),
             ("files", f"{check.files} listed in the manifest"),
             ("runs", ", ".join(check.run_ids)),
             ("signature", _describe_signature(check, checked=allowed_signers is not None)),

@@ -56,9 +56,8 @@ def rates_row(metrics: llmb.Metrics | None) -> tuple[str, str]:
     """Return tokens/s, MFU and days to 1T tokens, as far as they are known. Mark an MFU of logged TFLOP/s."""
     if metrics is None:
         return "tokens/s", ""
-    parts = [format_number(metrics.tokens_per_s)]
     basis = " (logged)" if is_mfu_logged(metrics) else ""
-    parts.append(f"MFU {100 * metrics.mfu:.2f} %{basis}" if metrics.mfu is not None else "")
+    mfu = "" if metrics.mfu is None else f"MFU {100 * metrics.mfu:.2f} %{basis}"
     days = format_number(metrics.days_per_1t_tokens)
-    parts.append(f"days to 1T tokens {days}" if days else "")
+    parts = (format_number(metrics.tokens_per_s), mfu, f"days to 1T tokens {days}" if days else "")
     return "tokens/s", "    ".join(filter(None, parts))
