@@ -72,9 +72,7 @@ def export_imported_run(
 ) -> tuple[str, dict[str, Any], Mapping[str, str]]:
     """Return a new run id, and the tables of run.toml for a run that llmb did not start and whose target is unknown.
 
-    Return also the texts of the files that the record keeps, by path.
-
-    Raise SpecError for an invalid spec.
+    Return also the texts of the files that the record keeps, by path. Raise SpecError for an invalid spec.
     """
     workload, errors = resolve(Document(None, with_any_target(tables, registry)), registry, any_target=True)
     if errors:

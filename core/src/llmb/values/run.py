@@ -170,9 +170,8 @@ def _known_model(model: Model | None, recipe: str) -> Model:
 class Target(Generic[OptionsT]):
     """The place of a run. ``host`` is None for this machine; ``options`` is the scheduler plugin's own class.
 
-    With ``shared``, the work directory may belong to another user, and a group of the user may write to it.
-
-    At most ``max_jobs`` runs of one sweep are pending or running here at a time. None means no limit.
+    With ``shared``, the work directory may belong to another user, and a group of the user may write to it. At most
+    ``max_jobs`` runs of one sweep are pending or running here at a time. None means no limit.
 
     ``gpu_types`` are the GPU types of the runs. ``images`` is False if no run has an image, so that a probe need not
     check for container engines. ``gpus_per_node`` is the run's value: that of [target], else that of the GPU type, and
