@@ -84,9 +84,9 @@ def parse(
     reject_combination({"--json": as_json, "--csv": as_csv})
     stated = _stated_framework(framework, recipe, gpus)
     paths = _paths(logs, stated)
-    name = stated or _recognise_framework(paths)
     read = partial(llmb.parse_paths, paths, recipe=recipe, gpus=gpus, steps=steps, run=run, window=parse_window(window))
     with with_option_names(), show_activity(f"reading {paths[0]}"):
+        name = stated or llmb.recognise_framework(paths)
         parsed = read(framework=name)
         if not stated and (writer := _find_writer(parsed)):
             name, parsed = writer, read(framework=writer)
@@ -125,14 +125,6 @@ def _stated_framework(framework: str | None, recipe: str | None, gpus: int | Non
     if gpus is not None and recipe is None:
         raise OptionsError("--gpus requires --recipe")
     return framework or (llmb.framework_of(recipe) if recipe else None)
-
-
-def _recognise_framework(paths: Sequence[Path]) -> str:
-    """Return the framework that wrote the logs, or one that explains their failure."""
-    from llmb.cli.views.choose_view import show_activity
-
-    with show_activity(f"reading {paths[0]}"):
-        return llmb.recognise_framework(paths)
 
 
 def _find_writer(parsed: Sequence[llmb.ParsedPath]) -> str | None:
