@@ -20,7 +20,6 @@ from llmb.cli.exit_codes import INVALID_INPUT, KILLED_BY_SIGPIPE
 if TYPE_CHECKING:
     from rich.console import Console
 
-
 STANDARD_OUTPUT = Path("-")
 """The name of an output file that means standard output."""
 

@@ -39,7 +39,6 @@ RESULT_KEYS = (
 """Keys that only ``result.json`` has."""
 
 STEPS_FILE = "steps.csv"
-RESULT_FILE = "result.json"
 
 DAMAGED = "damaged record"
 """The beginning of the reason of a run whose record has values of a wrong type."""
@@ -243,7 +242,7 @@ def _read_result_file(record: RunRecord, state: State) -> dict[str, Any] | None:
     """Return the result, or None before the run has ended. Raise RecordError for a damaged or lost file."""
     found = record.result()
     if found is None and state.run_state in END_STATES:
-        raise RecordError(f"{record.directory / RESULT_FILE} is missing")
+        raise RecordError(f"{record.directory / 'result.json'} is missing")
     return found
 
 

@@ -16,7 +16,6 @@ from rich.text import Text
 if TYPE_CHECKING:
     from rich.console import Console
 
-
 WRAPPING_VARIABLES = ("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "WT_SESSION", "ALACRITTY_WINDOW_ID")
 """Variables of terminals that wrap the lines on their screen again when their width changes."""
 

@@ -10,15 +10,13 @@ from llmb.cli.views.metrics import is_mfu_logged
 from llmb.cli.views.numbers import describe_steps, format_number, four_digits
 
 STYLES = {"pass": "green", "fail": "red", "undecided": "yellow"}
-WORD_WIDTH = 9
-"""Characters of the longest verdict."""
 
 
 def print_verdict(verdict: llmb.Verdict | None, reason: str) -> None:
     """Print the verdict and its reason, aligned and as wide as the terminal. Keep lines in a pipe complete."""
     console = output.console()
     word = verdict or "no verdict"
-    indent = max(WORD_WIDTH, len(word)) + 2
+    indent = max(map(len, (*STYLES, word))) + 2
     clean = llmb.printable_line(reason)
     lines = fill_clauses(clean, console.width - indent) if console.is_terminal else [clean]
     for number, line in enumerate(lines):

@@ -23,7 +23,6 @@ ELASTIC: Final = (
 )
 """The launcher of PyTorch, once on each node. It starts a process for each GPU and sets RANK and the like."""
 
-
 EQUIVALENT: Final = {
     "global_batch_size": {"global_batch_size", "gradient_accumulation"},
     "micro_batch_size": {"micro_batch_size", "gradient_accumulation"},
