@@ -86,6 +86,13 @@ def test_the_users_folder_is_a_pack(config: Path) -> None:
     assert (plugin.name, plugin.hooks, plugin.error) == ("user", ("recipes", "frameworks", "accelerators"), None)
 
 
+def test_a_recipe_of_a_framework_file_and_of_a_pack_is_an_error_that_names_both(config: Path) -> None:
+    framework, recipe = write_framework(config), write(config, "recipes/mylm/mylm.toml", RECIPE)
+    with pytest.raises(llmb.LlmbError) as raised:
+        llmb.load(spec_of("mylm/mylm"))
+    assert f"recipe 'mylm/mylm' is defined in {recipe} and {framework}; remove all except one" in str(raised.value)
+
+
 def test_a_pack_is_data_and_is_never_imported(site: Any, run_llmb: Any) -> None:
     install_pack(
         site,

@@ -70,7 +70,8 @@ def find_recipe(
     name, _, wanted = name.partition("@")
     matching = [(each, file) for each, file in files if _name_of(each) == f"{framework}/{name}"]
     declared = _declared_recipes(plugin)
-    _check_unique(f"{framework}/{name}", [*matching, *((each, plugin.path) for each in declared if each == name)])
+    of_file = [(f"{framework}/{name}", plugin.path)] if name in declared else []
+    _check_unique(f"{framework}/{name}", [*matching, *of_file])
     if plugin.path and (name in declared or not matching):
         from llmb.plugins.declared.recipes import build_declared_recipe
 
