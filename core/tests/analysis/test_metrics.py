@@ -143,7 +143,10 @@ def test_the_json_has_the_keys_of_the_contract_and_no_nan() -> None:
     assert small().as_dict()["baseline"] is None
 
 
-@pytest.mark.parametrize(("tables", "reason"), [("usual", "the machine was busy"), ("big", "check the GPU type")])
+@pytest.mark.parametrize(
+    ("tables", "reason"),
+    [("usual", "the machine was busy"), ("usual", "states too many FLOPs"), ("big", "check the GPU type")],
+)
 def test_an_mfu_above_100_percent_has_a_warning_with_its_likely_reason(spec: Any, tables: str, reason: str) -> None:
     target = {"gpus_per_node": 64} if tables == "big" else {}
     [run] = getattr(spec, tables)(target=target).runs()

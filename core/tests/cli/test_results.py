@@ -63,6 +63,10 @@ def test_a_logged_and_a_computed_mfu_that_differ_by_more_than_3_percent_need_a_n
     [
         ({"mfu_computed": 0.3675, "peak_flops": 14.7e15}, "by step time it is 36.75 % of 14,700 TFLOP/s"),
         ({"mfu_computed": None, "peak_flops": None}, "no MFU: the peak FLOP/s of this GPU type and dtype are unknown"),
+        (
+            {"mfu_computed": None, "flops_per_sequence": None},
+            "no MFU: the recipe does not state the FLOPs of the model",
+        ),
         ({"mfu": 0.4656}, None),
         ({"step_time_s": None, "mfu_computed": None}, None),
     ],

@@ -83,6 +83,10 @@ def lines(spec: Any, text: str) -> list[str]:
             USUAL.replace("fp32", "fp23"),
             "workload.dtype: cpu does not support fp23; expected fp32 (did you mean 'fp32'?)",
         ),
+        (
+            USUAL.replace("fp32", "fp32\\u200b"),  # a blank without width, copied from a page
+            "workload.dtype: cpu does not support 'fp32\\u200b'; expected fp32 (did you mean 'fp32'?)",
+        ),
     ],
 )
 def test_the_line_names_the_fix(spec: Any, text: str, line: str) -> None:

@@ -149,6 +149,12 @@ def test_one_typo_causes_no_second_error(spec: Any, tables: str, key: str) -> No
     assert set(spec.write(head + tables + target).errors()) == {key}
 
 
+def test_a_key_of_another_program_causes_no_second_error(spec: Any) -> None:
+    bridge = '[workload]\nrecipe = "megatron_bridge/deepseek-v3"\ngpu_type = "b200"\ndtype = "fp8"\ngpus = 256\n'
+    tables = "[model]\nlayers = 64\n[parallelism]\npp = 16\nep_size = 8\n"  # the recipe's ep = 32 would not fit pp = 16
+    assert set(spec.write(bridge + tables + SLURM).errors()) == {"parallelism.ep_size"}
+
+
 def test_a_typo_in_a_variants_option_causes_no_second_error(spec: Any) -> None:
     bridge = '[workload]\nrecipe = "megatron_bridge/llama3.1-8b@25.12"\ngpu_type = "gb200"\ndtype = "fp8"\ngpus = 192\n'
     tables = '[framework]\nfp8_recip = "mx"\n[parallelism]\nvp = 8\n'

@@ -175,8 +175,8 @@ def high_mfu_note(run: Run[Any], metrics: Metrics | None) -> str:
     if run.gpu_type != "cpu":
         return f"warning: {IMPOSSIBLE_MFU}: check the result of peak_flops() of the plugins, and the FLOP formula"
     return (
-        f"warning: {IMPOSSIBLE_MFU}: the machine was busy while the peak of its CPU was measured; "
-        "run again on an idle machine"
+        f"warning: {IMPOSSIBLE_MFU}: the machine was busy while the peak of its CPU was measured, or the recipe "
+        "states too many FLOPs; run again on an idle machine, and check the recipe"
     )
 
 

@@ -10,7 +10,7 @@ from llmb.recipes.accelerators import accelerators
 from llmb.recipes.listing import sort_dtypes, sort_gpu_types
 from llmb.recipes.scaling_rules import holds, scaled
 from llmb.spec.keys import SpecTables
-from llmb.values.error_text import counted, format_choices
+from llmb.values.error_text import counted, format_choices, format_name
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import Parallelism
@@ -89,7 +89,8 @@ def select_variant(
     chosen = points if variant is None else _of_variant(points, variant)
     if points and not chosen:
         known = [each.variant for each in points if each.variant]
-        message = f"{recipe.address} has no variant {variant} for {points[0].gpu_type}, {points[0].dtype}"
+        name = format_name(variant or "")
+        message = f"{recipe.address} has no variant {name} for {points[0].gpu_type}, {points[0].dtype}"
         expected = format_choices(dict.fromkeys(known)) if known else NO_VARIANT
         nearest = nearest_name(variant or "", known)
         errors.append(Fault(message=message, key="workload.variant", expected=expected, nearest=nearest))
@@ -199,7 +200,7 @@ def _narrow(
         advice = SET_BATCH if key == "gpu_type" else ""
         errors.append(
             Fault(
-                message=f"{recipe.address} has no configuration for {wanted}{on}",
+                message=f"{recipe.address} has no configuration for {format_name(wanted)}{on}",
                 key=f"workload.{key}",
                 expected=format_choices(known) + advice,
                 nearest=nearest_name(wanted, known),

@@ -3,9 +3,12 @@
 A check that reads several keys is skipped if one of these keys is suspect.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import attrs
+
+from llmb.spec.keys import TABLES
 from llmb.values.error_text import UNKNOWN_KEY
 from llmb.values.errors import Fault
 
@@ -16,8 +19,8 @@ def keys_of(errors: Iterable[Fault]) -> frozenset[str]:
 
 
 def suspect_keys(errors: Collection[Fault], tables: Mapping[str, Any]) -> frozenset[str]:
-    """Return the keys that have an error, and for each unknown key the key that was probably meant."""
-    return keys_of(errors) | meant_keys(errors, tables)
+    """Return the keys that have an error, and for each unknown key the keys that may have been meant."""
+    return keys_of(errors) | meant_keys(errors, tables) | frozenset(_absent_keys(errors, tables))
 
 
 def meant_keys(errors: Iterable[Fault], tables: Mapping[str, Any]) -> frozenset[str]:
@@ -29,6 +32,14 @@ def meant_keys(errors: Iterable[Fault], tables: Mapping[str, Any]) -> frozenset[
 def overlaps(suspects: Collection[str], keys: Iterable[str]) -> bool:
     """Check whether any of ``keys``, a table that contains the key, or a part of its value is suspect."""
     return any(_is_within(suspect, key) or _is_within(key, suspect) for suspect in suspects for key in keys)
+
+
+def _absent_keys(errors: Iterable[Fault], tables: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the absent keys of each table with an unknown key that resembles none of them, such as ``ep_size``."""
+    for error in errors:
+        table, dot, _ = (error.key or "").rpartition(".")
+        if error.message == UNKNOWN_KEY and dot and (cls := TABLES.get(table)) and not meant_keys([error], tables):
+            yield from (f"{table}.{field.name}" for field in attrs.fields(cls) if field.name not in tables[table])
 
 
 def _meant(error: Fault) -> str:

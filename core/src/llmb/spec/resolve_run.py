@@ -24,7 +24,7 @@ from llmb.spec.follow_up_errors import overlaps, suspect_keys
 from llmb.spec.keys import SpecTables, TargetTable
 from llmb.spec.latest_result import LatestResult
 from llmb.spec.published_baseline import with_baseline
-from llmb.values.error_text import format_choices, unknown_name
+from llmb.values.error_text import format_choices, format_name, unknown_name
 from llmb.values.errors import Fault, LlmbError, collect_errors
 from llmb.values.frozen import table_of
 from llmb.values.model import Accelerator
@@ -112,7 +112,7 @@ class RunResolver:
     def _accelerator(self, name: str, errors: list[Fault]) -> Accelerator | None:
         known = self._accelerators
         if name not in known:
-            error = unknown_name(f"unknown GPU type {name}", name, sorted(known), key="workload.gpu_type")
+            error = unknown_name(f"unknown GPU type {format_name(name)}", name, sorted(known), key="workload.gpu_type")
             expected = f"{error.expected}, or a table in {config_folder() / 'accelerators.toml'} with these lines"
             errors.append(attrs.evolve(error, expected=expected, lines=example_table(name)))
         elif len(places := self._registry.accelerator_places(name)) > 1:
@@ -192,8 +192,9 @@ def _has_dtype(accelerator: Accelerator | None, dtype: str, recipe: Recipe | Non
         return True
     both = [each for each in known if each in of_recipe] or known
     owner = accelerator.name if accelerator else recipe.address if recipe else ""
+    lacks = "does not support" if accelerator else "has no configuration for"
     error = Fault(
-        message=f"{owner} does not support {dtype}" if accelerator else f"{owner} has no configuration for {dtype}",
+        message=f"{owner} {lacks} {format_name(dtype)}",
         key="workload.dtype",
         expected=format_choices(both),
         nearest=nearest_name(dtype, both),

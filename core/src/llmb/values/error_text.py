@@ -29,6 +29,11 @@ def unknown_name(message: str, name: str, known: Iterable[str], *, key: str | No
     return Fault(message=message, key=key, expected=expected, nearest=nearest_name(name, known))
 
 
+def format_name(name: str) -> str:
+    """Return a name for a message: in quotes and escaped if it has invisible characters, as text from a page may."""
+    return name if name.isprintable() else repr(name)
+
+
 def unknown_key(key: str, name: str, known: Iterable[str]) -> Fault:
     """Return the error of an unknown key, with the nearest of the known keys. ``name`` is the last part of ``key``."""
     error = unknown_name(UNKNOWN_KEY, name, known, key=key)

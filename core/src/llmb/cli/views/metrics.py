@@ -103,6 +103,8 @@ def _missing_mfu_note(metrics: llmb.Metrics) -> str:
     """Explain a missing MFU. The computed MFU never replaces a published MFU that is based on logged TFLOP/s."""
     if metrics.step_time_s is None or metrics.mfu is not None:
         return ""
+    if metrics.flops_per_sequence is None:
+        return "no MFU: the recipe does not state the FLOPs of the model"
     if metrics.mfu_computed is None or metrics.peak_flops is None:
         return "no MFU: the peak FLOP/s of this GPU type and dtype are unknown"
     share = _share_of_peak(metrics.mfu_computed, metrics.peak_flops)
