@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from parts.deadline import DEADLINE_S, wait_until
 pytestmark = [pytest.mark.real, pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")]
 
 FEED = """
-import resource, sys, time, llmb
+import os, resource, sys, time, llmb
 from pathlib import Path
 from llmb.cli import output
 from llmb.cli.views.choose_view import open_view
@@ -25,6 +26,7 @@ folder = Path(sys.argv[1])
 def write(name, value):
     (folder / "new").write_text(str(value))
     (folder / "new").replace(folder / name)
+write("pid", os.getpid())
 ids = [f"{n:05}-llama3.1-405b-gb200-fp8-512-{n}" for n in range(6)]
 with open_view() as view:
     view.add_runs(ids)
@@ -113,6 +115,18 @@ def test_a_narrower_window_leaves_no_second_table(tmux: Tmux) -> None:
     (tmux.folder / "end").touch()
     wait_until(lambda: tmux.lines[-1] == "after", "the end")
     assert shows_one_table(tmux.lines[:-1])
+
+
+def test_after_ctrl_z_the_table_is_drawn_below_the_output_of_other_programs(tmux: Tmux) -> None:
+    wait_until(lambda: shows_one_table(tmux.lines), "the table")
+    os.kill(tmux.value("pid"), signal.SIGSTOP)
+    others = [f"other output {number}" for number in range(8)]
+    terminal = Path(tmux.call("display-message", "-p", "#{pane_tty}").strip())
+    terminal.write_text("\n".join([*others, ""]), encoding="ascii")
+    wait_until(lambda: tmux.lines[-len(others) :] == others, "the other output")
+    os.kill(tmux.value("pid"), signal.SIGCONT)
+    wait_until(lambda: shows_one_table(tmux.lines[tmux.lines.index(others[-1]) + 1 :]), "the table below")
+    assert [line for line in tmux.lines if line in others] == others
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -31,10 +32,20 @@ def open_view() -> Iterator[View]:
     area = LiveArea(output.console(stderr=True))
     view = LiveView(area)
     try:
-        with redirect_stderr(LinesAbove(area)), Repeater(view.draw_if_changed):
+        with redirect_stderr(LinesAbove(area)), _on_continue(view.lose_place), Repeater(view.draw_if_changed):
             yield view
     finally:
         view.close()
+
+
+@contextmanager
+def _on_continue(act: Callable[[], None]) -> Iterator[None]:
+    """Call ``act`` whenever this process continues after Ctrl-Z, until the block ends."""
+    before = signal.signal(signal.SIGCONT, lambda *_: act())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCONT, before)
 
 
 @contextmanager

@@ -51,6 +51,11 @@ class LiveView(View):
         except llmb.LlmbError:  # the row has no metrics; the command itself reports the damaged record
             return None
 
+    def lose_place(self) -> None:
+        """Draw the table again below all other output, because another program has used the terminal."""
+        self._area.lose_place()
+        self._drawn = None
+
     def draw_if_changed(self) -> None:
         """Draw the table if a row, the activity or the size of the terminal changed."""
         rows, activity, size = tuple(self._rows.values()), self._activity, self._area.size
