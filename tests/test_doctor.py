@@ -6,11 +6,13 @@ import json
 import os
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomli_w
+from parts.disks import small_disk
 from parts.toy import TOY
 
 import llmb
@@ -62,6 +64,20 @@ def test_the_command_that_lists_the_sizes_of_a_full_disk_works(tmp_path: Path, m
     [check] = [each for each in llmb.doctor() if each.name == "records"]
     assert not check.ok
     assert subprocess.run(["bash", "-c", check.remedy.split("`")[1]], capture_output=True, check=True).stderr == b""
+
+
+@pytest.mark.real
+def test_a_work_directory_on_a_full_disk_is_an_error(toy: Any) -> None:
+    workdir = toy.folder / "full"
+    workdir.mkdir()
+    with small_disk(workdir):
+        with (workdir / "data").open("wb", buffering=0) as file, suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+        done = toy.llmb("doctor", toy.spec("on it", target={"workdir": str(workdir)}), "--json")
+    [check] = [each for each in json.loads(done.stdout)["checks"] if each["name"] == "work directory"]
+    assert (done.returncode, check["ok"], check["detail"]) == (1, False, f"{workdir}, 0 GB free")
+    assert f"`du -xh -d 1 {workdir} | sort -h`" in check["remedy"]
 
 
 def install_programs(folder: Path, **scripts: str) -> str:

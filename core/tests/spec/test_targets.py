@@ -175,7 +175,7 @@ def test_an_invalid_host_is_an_error(spec: Any, host: str) -> None:
     assert error.expected == '"host", "user@host" or "user@host:port" (a port from 1 to 65535), as ssh takes it'
 
 
-@pytest.mark.parametrize("workdir", ["~/llmb", "llmb", "$HOME/llmb", "/new\nline"])
+@pytest.mark.parametrize("workdir", ["~/llmb", "llmb", "$HOME/llmb"])
 def test_a_work_directory_on_another_host_is_absolute(spec: Any, workdir: str) -> None:
     error = spec.usual(target={"scheduler": "slurm", "host": "eos", "workdir": workdir}).errors()["target.workdir"]
     assert error.expected == "an absolute path on eos (`ssh eos pwd` prints the home directory)"

@@ -51,7 +51,9 @@ def _check_work_directory(group: TargetGroup) -> DoctorCheck:
         return DoctorCheck(name="work directory", ok=False, detail=f"cannot write {workdir}", remedy=remedy)
     created = "" if found.stdout == workdir else f" will be created in {found.stdout}"
     free_gb = free_space_gb(workdir, group.host)
-    return DoctorCheck(name="work directory", ok=True, detail=f"{workdir}{created}, {free_gb:.0f} GB free")
+    detail = f"{workdir}{created}, {free_gb:.0f} GB free"
+    remedy = "" if free_gb else free_space_remedy(found.stdout)
+    return DoctorCheck(name="work directory", ok=not remedy, detail=detail, remedy=remedy)
 
 
 def check_scheduler(group: TargetGroup, target: Target[Any], scripts: Sequence[Script] = ()) -> list[DoctorCheck]:

@@ -83,4 +83,7 @@ def check_place(target: TargetTable) -> Iterator[Fault]:
         yield Fault(message=REQUIRED_KEY, key="target.workdir", expected=expected)
     if workdir is not None and not is_path(workdir):
         on_host = f" on {host} (`ssh {host} pwd` prints the home directory)" if host else ""
-        yield Fault(message=invalid_value(workdir), key="target.workdir", expected=f"an absolute path{on_host}")
+        expected = f"an absolute path{on_host}"
+        if workdir.startswith("/"):
+            expected = "a path without line breaks or other control characters"
+        yield Fault(message=invalid_value(workdir), key="target.workdir", expected=expected)
