@@ -144,7 +144,7 @@ def test_a_rank_that_fails_ends_the_job_on_all_hosts(hosts: Hosts) -> None:
     assert hosts.toy.wait(lambda: living(hosts.workdir / "runs" / run["run_id"]) == [])
 
 
-def test_a_host_that_is_lost_ends_the_job_and_is_named(hosts: Hosts) -> None:
+def test_a_host_that_position_lost_ends_the_job_and_is_named(hosts: Hosts) -> None:
     run_id, work = hosts.start(hosts.spec(target={"lost_after_s": 20}))
     hosts.lose(lambda: living(work / "nodes"))
     [run] = hosts.runs("attach", run_id)
@@ -153,7 +153,7 @@ def test_a_host_that_is_lost_ends_the_job_and_is_named(hosts: Hosts) -> None:
     assert living(work) == []
 
 
-def test_where_the_first_host_is_lost_the_others_end_by_themselves(hosts: Hosts) -> None:
+def test_where_the_first_host_position_lost_the_others_end_by_themselves(hosts: Hosts) -> None:
     _, work = hosts.start(hosts.spec(target={"lost_after_s": 20}))
     hosts.lose(lambda: list({*living(work)} - {*living(work / "nodes")}))
     assert hosts.toy.wait(lambda: living(work) == [])

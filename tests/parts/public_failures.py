@@ -354,6 +354,10 @@ FAILED = {
     "memory file of Python": (
         FRAMES + "OSError: [Errno 28] No space left on device: '/dev/shm/psm_ab12'\n", SHARED_MEMORY, None, None,
     ),
+    "copy from memory to a disk": (
+        FRAMES + "OSError: [Errno 28] No space left on device: '/dev/shm/ckpt.pt' -> '/scratch/ckpt.pt'\n",
+        "a disk is full", None, None,
+    ),
     "memory file of cp": ("cp: error writing '/dev/shm/a': No space left on device\n", SHARED_MEMORY, None, None),
     "memory file of a compiler": (
         "/tmp/a.s: fatal error: cannot write /dev/shm/a.o: No space left on device\n", SHARED_MEMORY, None, None,

@@ -89,6 +89,22 @@ def test_after_a_name_that_a_program_can_do_without_an_exception_is_the_cause(tm
     assert cause_of(tmp_path / "run.log", text + FRAMES + oom) == "the accelerator is out of memory"
 
 
+def test_an_error_between_two_names_that_a_program_can_do_without_is_the_cause(tmp_path: Path) -> None:
+    survived = CAUGHT + GAI + "loading a shard\n" * 9
+    oom = labelled(2, "RuntimeError: CUDA out of memory. Tried to allocate")
+    assert cause_of(tmp_path / "run.log", survived + oom + survived + CANCELLED) == "the accelerator is out of memory"
+    ended = labelled(1, FRAMES + GAI)
+    ranks = [labelled(rank, survived) for rank in (0, 2)]
+    assert cause_of(tmp_path / "run.log", ranks[0] + ended + ranks[1] + CANCELLED) == "a host name cannot be resolved"
+
+
+def test_the_exceptions_that_a_survived_lookup_caused_are_not_the_cause(tmp_path: Path) -> None:
+    chain = f"{CAUGHT}{GAI}\nDuring handling of the above exception, another exception occurred:\n\n{CAUGHT}"
+    chain += "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub.example'): Max retries exceeded\n"
+    text = (chain + "loading a shard\n" * 9) * 3
+    assert cause_of(tmp_path / "run.log", text + CANCELLED) == "the time limit"
+
+
 @pytest.mark.parametrize(
     "text",
     [

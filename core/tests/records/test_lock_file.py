@@ -33,7 +33,7 @@ def test_only_a_stopped_process_with_the_lock_is_found(tmp_path: Path) -> None:
         holder.communicate(b"\n")
 
 
-def test_the_locks_of_the_machine_are_read_only_for_runs_of_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_runs_of_other_processes_the_locks_of_the_machine_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     read = list[Path]()
     monkeypatch.setattr(Path, "read_text", lambda file: read.append(file) or "")
     find_stopped_holders([])

@@ -108,7 +108,7 @@ def test_an_unknown_table_is_named_with_the_nearest_table_or_key(spec: Any, tabl
         ("framework", "config", "tp=1", '"tp=1"', None),
         ("target", "lock", 3, "3", "a string"),
         ("target", "workdir", "work", '"work"', "an absolute path"),
-        ("target", "workdir", "/a\nb", r'"/a\nb"', "a path without line breaks or other control characters"),
+        ("target", "workdir", "/a\nb", r'"/a\nb"', "a path without line breaks or other invisible characters"),
         ("env", "NAME", 1, "1", "a string"),
     ],
 )

@@ -62,7 +62,7 @@ def test_a_job_that_reappears_in_the_queue_is_no_longer_missing(
         (REFUSED, 130, "ended", "Slurm's queue no longer lists the job, and its accounting does not respond"),
     ],
 )
-def test_a_purged_job_without_a_known_end_is_lost_within_two_minutes(
+def test_a_purged_job_without_a_known_end_position_lost_within_two_minutes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sacct: str, missing_s: int, state: str, reason: str
 ) -> None:
     poll(tmp_path, monkeypatch, "8|FAILED|1|256|0|a|None||/w|(null)|", "")

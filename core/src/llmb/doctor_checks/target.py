@@ -52,7 +52,7 @@ def _check_work_directory(group: TargetGroup) -> DoctorCheck:
     created = "" if found.stdout == workdir else f" will be created in {found.stdout}"
     free_gb = free_space_gb(workdir, group.host)
     detail = f"{workdir}{created}, {free_gb:.0f} GB free"
-    remedy = "" if free_gb else free_space_remedy(found.stdout)
+    remedy = "" if round(free_gb) else free_space_remedy(found.stdout)
     return DoctorCheck(name="work directory", ok=not remedy, detail=detail, remedy=remedy)
 
 

@@ -14,7 +14,7 @@ class ConnectionWatchdog:
     """Context manager that closes a connection at its deadline, or if the server stops responding.
 
     Closing the connection wakes every caller that waits on it, so no caller needs a deadline of its own. ``reason``
-    is then the reason for closing it.
+    is then the reason for closing it, and ``expired`` is True if the deadline was.
     """
 
     def __init__(self, transport: Transport, timeout_s: float) -> None:
@@ -25,6 +25,7 @@ class ConnectionWatchdog:
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self.reason = ""
+        self.expired = False
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -40,6 +41,7 @@ class ConnectionWatchdog:
     def _watch(self) -> None:
         while not self._done.wait(max(0.0, min(self._end, self._active_at + SILENCE_S) - time.monotonic())):
             if time.monotonic() >= self._end:
+                self.expired = True
                 self._close(f"no response within {self._timeout_s:g} s")
             elif time.monotonic() - self._active_at >= SILENCE_S:
                 if responds(self._transport):

@@ -104,11 +104,11 @@ class SshHost:
             return SshShell(connection.transport)
         except TargetError as error:
             self.close()
-            advice = _check_profiles(connection) if isinstance(error, LoginShellError) else ""
+            advice = _profile_advice(connection) if isinstance(error, LoginShellError) else ""
             raise UnreachableError(f"cannot start bash on {self._host} for this user: {error}{advice}") from error
 
 
-def _check_profiles(connection: Connection) -> str:
+def _profile_advice(connection: Connection) -> str:
     """Return what may prevent a login from running bash, and the command that checks it."""
     check = f"`ssh {connection.login_address} 'bash -lc date'` must print the date"
     return f"; a profile there, such as ~/.bash_profile, may exit, wait or start another shell: {check}"

@@ -56,8 +56,8 @@ class SshShell:
                     self._channel.sendall(resource_text("llmb.hosts", "ssh_shell.sh").encode())
                 self._receive(mark, watchdog, login=True)
             except (SSHException, OSError, EOFError) as error:
-                if not (watchdog.reason or self._channel.eof_received):
-                    raise UnreachableError("the connection was lost") from error
+                if not (watchdog.expired or self._channel.eof_received):
+                    raise UnreachableError(watchdog.reason or "the connection was lost") from error
                 raise LoginShellError(watchdog.reason or f"the login shell ended{_last_line(str(error))}") from error
 
     @property

@@ -11,9 +11,9 @@ from typing import Final
 
 import attrs
 
+from llmb.logs.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below
 from llmb.logs.exceptions import AT_THE_END, SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
 from llmb.logs.files import read_part, tail_starts
-from llmb.logs.hits_in_time import SIDE_EFFECTS, earliest_hit, ending_below
 from llmb.logs.last_messages import LONGEST_LINE
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line
 from llmb.logs.rank_in_file_name import processes_of_logs
@@ -186,11 +186,13 @@ class Diagnosis:
 
     def _after_lookup(self, hit: Hit, endings: Sequence[Signature], *, warnings: bool) -> Failure | None:
         """Return the known cause of the end of a process that continued after it could not resolve a host name."""
-        if hit.signature.cause != UNRESOLVED:
+        is_lookup = hit.signature.cause == UNRESOLVED
+        if not is_lookup or not (continued := find_continuation(hit.path, hit.offset, hit.signature.needle)):
             return None
-        start = find_continuation(hit.path, hit.offset, hit.signature.needle)
-        if start is None:
-            return None
+        first, start = continued
+        others = self.search.select(lambda each: each.primary and each.cause != UNRESOLVED)
+        if (found := others.find(hit.path, first, warnings=False)) and found.offset < start:
+            return self._failure(found.signature, found.path, found.offset, found.cause, found.process)
         later = attrs.evolve(self, starts={**self.starts, hit.path: start})
         failure = later.cause(endings, warnings=warnings) or later.own_exception(later.errors({}), ended=True)
         return failure if failure and not failure.cause.startswith(UNKNOWN) else None

@@ -30,9 +30,9 @@ def processes_of_logs(paths: Iterable[Path]) -> dict[Path, Process]:
     columns = [*zip(*numbered, strict=False)] if len(set(map(len, numbered))) == 1 else []
     differing = [index for index, column in enumerate(columns) if len(set(column)) > 1]
     index = differing[0] if len(differing) == 1 and differing[0] % 2 else None
-    has_gpus = index is not None and _are_gpus([parts[index - 1 : index + 1] for parts in numbered])
+    is_gpu_number = index is not None and _are_gpus([parts[index - 1 : index + 1] for parts in numbered])
     return {
-        path: _process_of_name(parts, index if len(parts) > 1 else None, has_gpus=has_gpus)
+        path: _process_of_name(parts, index if len(parts) > 1 else None, is_gpu_number=is_gpu_number)
         for path, parts in names.items()
     } | {path: Process(rank) for path, rank in ranks_of_folders(paths).items()}
 
@@ -43,10 +43,10 @@ def _are_gpus(names: Sequence[Sequence[str]]) -> bool:
     return len(numbers) == len(names) and "0" in numbers and all(str(int(number)) == number for number in numbers)
 
 
-def _process_of_name(parts: Sequence[str], index: int | None, *, has_gpus: bool) -> Process:
+def _process_of_name(parts: Sequence[str], index: int | None, *, is_gpu_number: bool) -> Process:
     """Return the process of a name, split into text and numbers, of which one may number the logs.
 
-    ``has_gpus`` is True if it is the number of a GPU.
+    ``is_gpu_number`` is True if the number at ``index`` is that of a GPU.
     """
     for number in range(1, len(parts), 2):
         word = re.sub(r"[-_.]?$", "", parts[number - 1])
@@ -55,6 +55,6 @@ def _process_of_name(parts: Sequence[str], index: int | None, *, has_gpus: bool)
     if index is None:
         return NOBODY
     before = _PREFIX.sub("", re.split(r"[^A-Za-z0-9-]", parts[index - 1])[-1])
-    if has_gpus or not re.search(r"[A-Za-z]", before) or _OF_RANKS.search(before.rstrip("-")):
+    if is_gpu_number or not re.search(r"[A-Za-z]", before) or _OF_RANKS.search(before.rstrip("-")):
         return Process(int(parts[index]))
     return Process(host=before + parts[index])

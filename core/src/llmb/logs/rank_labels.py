@@ -26,7 +26,7 @@ _PROGRAM = re.compile(
 """Host, program and process in journald and syslog, which print the time before them."""
 
 _TIME = re.compile(
-    rb"""\[\d+\ similar\ log\ lines\][ ](?:\[\d+\][ ])?  # Monarch, for lines of several processes, and one of these
+    rb"""\[\d+\ similar\ log\ lines\][ ](?:\[\d+\][ ])?  # Monarch, of several processes, and the rank of one
        | \[?(?: \d{4}-\d\d-\d\d[T ] | [A-Z][a-z]{2}[ ][ \d]\d[ ] )?+\d\d:\d\d:\d\d[\w.,:+-]{0,16}+\]?[ ]
          (?: std(?:out|err)[ ][FP][ ] )?+  # containerd, in the logs of pods""",
     re.VERBOSE,

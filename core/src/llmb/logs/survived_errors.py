@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from itertools import dropwhile
 from pathlib import Path
 from typing import Final
 
 from llmb.logs.exceptions import AT_THE_END, TailLine, read_tail
 from llmb.logs.files import blocks_of, read_part
+from llmb.logs.rank_labels import label_of, without_time
 
 AROUND: Final = 16 << 10
 """Bytes before an error that may contain its traceback, and after it that may contain ordinary lines."""
 
+LONGEST: Final = 4096
+"""Bytes of a line that the next block may continue."""
 
-def find_continuation(path: Path, offset: int, text: str) -> int | None:
-    """Return the byte from which a process continued after its errors, or None if it did not.
 
-    The errors contain ``text``, and the first one is at ``offset``. The process survived them if it continued after the
-    first one and after the last one.
+def find_continuation(path: Path, offset: int, text: str) -> tuple[int, int] | None:
+    """Return the bytes from which the log continues after the first and after the last error, or None.
+
+    The errors contain ``text``, and the first one is at ``offset``. The processes survived them if each of them
+    continued after its last one.
     """
-    last = _last_place(path, text.encode(), offset)
-    starts = [_continuation_after(path, each) for each in (offset, last)]
-    return None if None in starts else starts[-1]
+    first = _continuation_after(path, offset)
+    last = [_continuation_after(path, place) for place in _last_places(path, text.encode(), offset).values()]
+    places = [each for each in last if each is not None]
+    return (first, max(places)) if first is not None and len(places) == len(last) else None
 
 
 def _continuation_after(path: Path, offset: int) -> int | None:
@@ -46,12 +52,14 @@ def _ended_process(line: TailLine) -> bool:
     return line.kind == "error" and line.uncaught
 
 
-def _last_place(path: Path, text: bytes, start: int) -> int:
-    """Return where ``text`` is last in a log. It is at ``start``, and perhaps again later."""
-    last, kept = start, b""
+def _last_places(path: Path, text: bytes, start: int) -> dict[bytes, int]:
+    """Return where ``text`` is last in a log, by the label of its rank. The first one is at ``start``."""
+    places: dict[bytes, int] = {}
+    kept = b""
     for block in blocks_of(path, start):
-        data = kept + block
-        place = data.rfind(text)
-        last = last if place < 0 else start - len(kept) + place
-        start, kept = start + len(block), data[1 - len(text) :]
-    return last
+        data, begin = kept + block, start - len(kept)
+        for match in re.finditer(re.escape(text), data):
+            line = data[data.rfind(b"\n", 0, match.start()) + 1 : match.end()]
+            places[label_of(without_time(line))] = begin + match.start()
+        start, kept = start + len(block), data[data.rfind(b"\n") + 1 :][-LONGEST:]
+    return places

@@ -35,7 +35,8 @@ LABEL = (
 """The end of a key whose value is a host or a user, such as ``host: `` and ``MASTER_ADDR=``, or the target's name."""
 
 LIST = rb"\[(?:[^\[\]]{0,65000}+\[){0,3}[^\[\]]{0,65000}+\]"
-"""A list up to its first closing bracket. The search for this bracket passes few opening brackets, which makes it fast.
+"""A list up to its first closing bracket. The search passes at most three inner opening brackets, so that an unclosed
+list takes little time.
 """
 
 

@@ -85,5 +85,5 @@ def check_place(target: TargetTable) -> Iterator[Fault]:
         on_host = f" on {host} (`ssh {host} pwd` prints the home directory)" if host else ""
         expected = f"an absolute path{on_host}"
         if workdir.startswith("/"):
-            expected = "a path without line breaks or other control characters"
+            expected = "a path without line breaks or other invisible characters"
         yield Fault(message=invalid_value(workdir), key="target.workdir", expected=expected)

@@ -62,7 +62,7 @@ def format_choices(choices: Iterable[object]) -> str:
 
 
 def first_names(names: Sequence[str], most: int) -> str:
-    """Return at most so many names, and the number of the others: ``a, b and 3 more``."""
+    """Return the first names, at most ``most``, and the number of the others: ``a, b and 3 more``."""
     return f"{', '.join(names[:most])} {count_others(names, most)}".rstrip()
 
 

@@ -208,7 +208,7 @@ NonEmptyStr = Annotated[
 
 
 def is_path(value: Any) -> bool:
-    """Check whether a value is an absolute path without line breaks or other control characters."""
+    """Check whether a value is an absolute path without line breaks or other invisible characters."""
     return isinstance(value, str) and value.startswith("/") and value.isprintable()
 
 

@@ -32,15 +32,18 @@ def open_view() -> Iterator[View]:
     area = LiveArea(output.console(stderr=True))
     view = LiveView(area)
     try:
-        with redirect_stderr(LinesAbove(area)), _on_continue(view.lose_place), Repeater(view.draw_if_changed):
+        with redirect_stderr(LinesAbove(area)), _on_sigcont(view.forget_position), Repeater(view.draw_if_changed):
             yield view
     finally:
         view.close()
 
 
 @contextmanager
-def _on_continue(act: Callable[[], None]) -> Iterator[None]:
+def _on_sigcont(act: Callable[[], None]) -> Iterator[None]:
     """Call ``act`` whenever this process continues after Ctrl-Z, until the block ends."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
+        yield
+        return
     before = signal.signal(signal.SIGCONT, lambda *_: act())
     try:
         yield

@@ -38,7 +38,7 @@ class LiveArea:
         self._wraps = is_known or any(map(os.environ.get, WRAPPING_VARIABLES))
         self._lines: list[Text] = []
         self._size = console.size
-        self._is_lost = False
+        self._position_lost = False
         self._lock = threading.RLock()
 
     @property
@@ -46,14 +46,14 @@ class LiveArea:
         """Width and height that the lines may have."""
         return self._console.width, max(1, self._console.height - 1)
 
-    def lose_place(self) -> None:
+    def forget_position(self) -> None:
         """Write the lines below all other output next time, because another program has used the terminal."""
-        self._is_lost = True  # no lock: a signal handler calls this, perhaps while this thread writes
+        self._position_lost = True  # no lock: a signal handler calls this, perhaps while this thread writes
 
     def show(self, lines: Sequence[Text]) -> None:
         """Replace the lines. Cut those that are wider than the terminal, and leave out those that do not fit."""
         with self._lock:
-            self._forget_if_lost()
+            self._forget_lost_lines()
             width, height = self.size
             shown = [line.copy() for line in lines[:height]]
             for line in shown:
@@ -65,9 +65,9 @@ class LiveArea:
                 self._write(self._changes(shown, everything=resized))
                 self._lines, self._size = shown, self._console.size
 
-    def _forget_if_lost(self) -> None:
-        if self._is_lost:
-            self._is_lost, self._lines = False, []
+    def _forget_lost_lines(self) -> None:
+        if self._position_lost:
+            self._position_lost, self._lines = False, []
 
     def _erase_wrapped(self, width: int, height: int) -> None:
         """Forget the lines, which the terminal may have wrapped to this width. Erase them if it surely has."""
@@ -80,7 +80,7 @@ class LiveArea:
     def print_above(self, text: Text) -> None:
         """Print lines above the area. The terminal scrolls them away, as other output."""
         with self._lock:
-            self._forget_if_lost()
+            self._forget_lost_lines()
             shown, self._lines = self._lines[: self.size[1]], []
             above = [_WRAP, *self._rendered(text), Segment.line(), _CUT]
             self._write([*_up(len(shown)), *_erased(len(shown)), *above, *self._changes(shown, everything=True)])

@@ -51,9 +51,9 @@ class LiveView(View):
         except llmb.LlmbError:  # the row has no metrics; the command itself reports the damaged record
             return None
 
-    def lose_place(self) -> None:
+    def forget_position(self) -> None:
         """Draw the table again below all other output, because another program has used the terminal."""
-        self._area.lose_place()
+        self._area.forget_position()
         self._drawn = None
 
     def draw_if_changed(self) -> None:
