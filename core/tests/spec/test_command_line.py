@@ -69,19 +69,19 @@ def test_each_error_is_one_line_and_the_exit_code_is_2(
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["workload.gpus=1", "workload.gpus=2"], "--set: workload.gpus is given twice: 1 and 2; give it once"),
-        (["workload.gpus=1", "workload.gpus=1"], "--set: workload.gpus is given twice: 1 and 1; give it once"),
-        (["env.A=x", 'env."A"="y"'], '--set: env.A is given twice: "x" and "y"; give it once'),
-        (["env.A=x", "env={A='y', B='z'}"], '--set: env.A is given twice: "x" and "y"; give it once'),
-        (["env={A='y'}", " env . A = 'z'"], '--set: env.A is given twice: "y" and "z"; give it once'),
-        (["env.HF_TOKEN=x", "env.HF_TOKEN=y"], "--set: env.HF_TOKEN is given twice; give it once"),
-        (["env.GIT_PAT=x", "env.GIT_PAT=y"], "--set: env.GIT_PAT is given twice; give it once"),
-        (["env.TOKEN={a='x'}", "env.TOKEN={a='y'}"], "--set: env.TOKEN.a is given twice; give it once"),
-        (["model=3", "model.layers=2"], "--set: model and model.layers contradict each other; give one of them"),
-        (["model.layers=2", "model=3"], "--set: model.layers and model contradict each other; give one of them"),
+        (["workload.gpus=1", "workload.gpus=2"], "--set: workload.gpus: given twice: 1 and 2; give it once"),
+        (["workload.gpus=1", "workload.gpus=1"], "--set: workload.gpus: given twice: 1 and 1; give it once"),
+        (["env.A=x", 'env."A"="y"'], '--set: env.A: given twice: "x" and "y"; give it once'),
+        (["env.A=x", "env={A='y', B='z'}"], '--set: env.A: given twice: "x" and "y"; give it once'),
+        (["env={A='y'}", " env . A = 'z'"], '--set: env.A: given twice: "y" and "z"; give it once'),
+        (["env.HF_TOKEN=x", "env.HF_TOKEN=y"], "--set: env.HF_TOKEN: given twice; give it once"),
+        (["env.GIT_PAT=x", "env.GIT_PAT=y"], "--set: env.GIT_PAT: given twice; give it once"),
+        (["env.TOKEN={a='x'}", "env.TOKEN={a='y'}"], "--set: env.TOKEN.a: given twice; give it once"),
+        (["model=3", "model.layers=2"], "--set: model: contradicts model.layers; give one of them"),
+        (["model.layers=2", "model=3"], "--set: model.layers: contradicts model; give one of them"),
         (
             ["sweep.parallelism.fsdp=[1]", 'sweep."parallelism.fsdp"=[2]'],
-            "--set: sweep.parallelism.fsdp is given twice: [1] and [2]; give it once",
+            "--set: sweep.parallelism.fsdp: given twice: [1] and [2]; give it once",
         ),
     ],
 )
@@ -92,6 +92,12 @@ def test_a_key_that_is_set_twice_is_an_error(spec: Any, run_llmb: Any, overrides
         done = run_llmb(command, spec.file, *words)
         assert done.returncode == 2
         assert f"llmb: {message}" in done.stderr.splitlines()
+
+
+def test_a_key_that_is_set_twice_causes_no_second_error(spec: Any, run_llmb: Any) -> None:
+    spec.usual()
+    done = run_llmb("validate", spec.file, "--set", "workload.steps=100000", "--set", "workload.steps=1")
+    assert done.stderr.splitlines() == ["llmb: --set: workload.steps: given twice: 100000 and 1; give it once"]
 
 
 def test_different_keys_of_one_table_can_be_set(spec: Any, run_llmb: Any) -> None:

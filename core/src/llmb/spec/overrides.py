@@ -51,10 +51,10 @@ def _contradiction(key: _Key, value: Any, other: _Key, other_value: Any) -> Faul
     """Return the error of two overrides. The values of a key that may be a secret are left out."""
     name, other_name = ".".join(key), ".".join(other)
     if name != other_name:
-        message = f"{name} and {other_name} contradict each other; give one of them"
-        return Fault(message=message, file=FROM_OVERRIDES)
+        message = f"contradicts {other_name}; give one of them"
+        return Fault(message=message, file=FROM_OVERRIDES, key=name)
     values = "" if any(map(SECRET_VARIABLE.search, key)) else f": {format_value(value)} and {format_value(other_value)}"
-    return Fault(message=f"{name} is given twice{values}; give it once", file=FROM_OVERRIDES)
+    return Fault(message=f"given twice{values}; give it once", file=FROM_OVERRIDES, key=name)
 
 
 def _nest(key: str, value: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def resolve(
     folder = Path(document.file).parent if document.file else Path()
     combinations = [_with_recipe(each, lambda address: absolute_address(address, folder)) for each in combinations]
     errors = [*document.errors, *sweep_errors]
-    suspects = {key.removeprefix("sweep.") for key in keys_of(sweep_errors)}
+    suspects = {key.removeprefix("sweep.") for key in keys_of(errors)}
     if mixed := _mixed_frameworks(document, combinations):
         errors.append(mixed)
         suspects.add("framework")
