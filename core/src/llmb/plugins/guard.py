@@ -9,7 +9,7 @@ import functools
 import os
 import traceback
 import types
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from typing import Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
 from llmb.hookspecs import KINDS, ReportRenderer
@@ -39,26 +39,39 @@ class Guard:
         self._passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt, *of_hooks)
         self.name = str(entry)
 
-    @contextlib.contextmanager
-    def running(self, code: str, *, file: str | None = None) -> Iterator[None]:
+    def running(self, code: str, *, file: str | None = None) -> contextlib.AbstractContextManager[None]:
         """Guard the plugin code in a ``with`` block; ``file`` is the log that it parses.
 
         Raise PluginError for any exception, SystemExit included. KeyboardInterrupt and the errors that hooks raise by
         contract pass through. If LLMB_DEBUG is set, print the traceback on standard error.
         """
-        with RunningCode(self.name, code):
-            try:
-                yield
-            except self._passed_on:
-                raise
-            except BaseException as error:
-                if os.environ.get("LLMB_DEBUG"):
-                    traceback.print_exception(error)
-                raise self.error(f"{code} failed: {exception_text(error)}", file=file) from error
+        return _GuardedCode(self, code, file)
+
+    def passes_on(self, error: BaseException) -> bool:
+        """Check whether an exception of the plugin is not replaced by a PluginError."""
+        return isinstance(error, self._passed_on)
 
     def error(self, problem: str, *, file: str | None = None) -> PluginError:
         """Return an error that names this plugin."""
         return PluginError(Fault(message=f"{self.name}: {problem}", file=file))
+
+
+class _GuardedCode(RunningCode):
+    """Plugin code in a ``with`` block whose exceptions become errors. A generator would take twice the time."""
+
+    def __init__(self, guard: Guard, code: str, file: str | None) -> None:
+        super().__init__(guard.name, code)
+        self._guard = guard
+        self._file = file
+
+    def __exit__(self, kind: object, error: object, place: object) -> None:
+        """Stop watching the code. Raise PluginError if the code raised an exception that is no error for the user."""
+        super().__exit__(kind, error, place)
+        if not isinstance(error, BaseException) or self._guard.passes_on(error):
+            return
+        if os.environ.get("LLMB_DEBUG"):
+            traceback.print_exception(error)
+        raise self._guard.error(f"{self.code} failed: {exception_text(error)}", file=self._file) from error
 
 
 class Plugin:

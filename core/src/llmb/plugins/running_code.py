@@ -44,7 +44,7 @@ class RunningCode:
                 RunningCode._watcher = threading.Thread(target=_watch, daemon=True)
                 RunningCode._watcher.start()
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, _error: object, _place: object, /) -> None:
         """Stop watching the code. Restore the output if no other code runs."""
         with self._lock:
             self._running.remove(self)

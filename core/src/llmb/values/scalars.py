@@ -49,13 +49,15 @@ def with_prefix(prefix: str, errors: Iterable[Fault]) -> tuple[Fault, ...]:
 class ValueType:
     """A type with its description for messages. ``convert`` returns a value of it, or raises InvalidValueError.
 
-    ``schema`` is its JSON Schema, which accepts every valid value and rejects those of another structure. In an
-    annotation, ``Annotated[int, ValueType(...)]`` is an int for type checkers and this type for llmb.
+    ``schema`` is its JSON Schema, which accepts every valid value and rejects those of another structure. All values of
+    the Python types in ``unchanged`` are valid and stay as they are. In an annotation, ``Annotated[int,
+    ValueType(...)]`` is an int for type checkers and this type for llmb.
     """
 
     expected: str
     convert: Callable[[Any], Any]
     schema: Mapping[str, Any] = attrs.field(factory=dict, eq=False)
+    unchanged: frozenset[type] = frozenset()
 
 
 def accepting(
@@ -64,15 +66,16 @@ def accepting(
     convert: Callable[[Any], Any] | None = None,
     *,
     schema: Mapping[str, Any],
+    unchanged: frozenset[type] = frozenset(),
 ) -> ValueType:
-    """Return the type of all values for which ``accepts`` is true. ``schema`` is its JSON Schema."""
+    """Return the type of all values for which ``accepts`` is true. `ValueType` explains the other arguments."""
 
     def checked(value: Any) -> Any:
         if not accepts(value):
             raise InvalidValueError.of(value, expected)
         return convert(value) if convert else value
 
-    return ValueType(expected, checked, schema)
+    return ValueType(expected, checked, schema, unchanged)
 
 
 def matching(expected: str, pattern: str) -> ValueType:
@@ -114,10 +117,17 @@ def _duration(value: Any) -> int:
 
 
 BUILT_IN: Mapping[Any, ValueType] = {
-    int: accepting("an integer", _is_integer, schema={"type": "integer"}),
+    int: accepting("an integer", _is_integer, schema={"type": "integer"}, unchanged=frozenset({int})),
     float: accepting("a finite number", _is_number, float, schema={"type": "number"}),
-    bool: accepting("true or false", lambda value: isinstance(value, bool), schema={"type": "boolean"}),
-    str: accepting("a string", lambda value: isinstance(value, str), schema={"type": "string"}),
+    bool: accepting(
+        "true or false",
+        lambda value: isinstance(value, bool),
+        schema={"type": "boolean"},
+        unchanged=frozenset({bool}),
+    ),
+    str: accepting(
+        "a string", lambda value: isinstance(value, str), schema={"type": "string"}, unchanged=frozenset({str})
+    ),
 }
 """The built-in types. Nothing is converted: "2" is not an integer."""
 

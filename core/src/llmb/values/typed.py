@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 LISTS: Mapping[Any, type] = {tuple: tuple, list: list, Sequence: tuple, set: set, frozenset: frozenset}
 MAPPINGS = (Mapping, FrozenMap, dict)
+_PLAIN = frozenset({str, int, float, bool})
 _REJECTED = (ValueError, TypeError, SpecError)  # exceptions of validators
 
 
@@ -59,7 +60,7 @@ def decode_settings(table: Any, cls: type[T], key: str) -> T:
 
 def encode(value: Any) -> Any:
     """Return an attrs value as tables and lists. Fields that are None are left out, because TOML has no null."""
-    if value is None or isinstance(value, str | int | float):  # the most frequent types
+    if value is None or type(value) in _PLAIN:  # the most frequent types
         return value
     if attrs.has(type(value)):
         fields = {field.name: encode(getattr(value, field.name)) for field in attrs.fields(type(value))}
@@ -105,7 +106,7 @@ def value_type(kind: Any) -> ValueType:
     """Return how values of an annotated type are described and checked."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
-        return ValueType("a string, a number, true or false, a list or a table", _any)
+        return ValueType("a string, a number, true or false, a list or a table", _any, unchanged=_PLAIN)
     if isinstance(kind, TypeVar):  # the options of a plugin
         return ValueType("any value", lambda value: value)
     if origin is Annotated:
@@ -142,9 +143,10 @@ def _union(kinds: tuple[Any, ...]) -> ValueType:
     only = next(iter(members.values())) if len(members) == 1 else None
     shown = sorted(members, key=lambda kind: {str: 1, int: 2, float: 3, bool: 4}.get(kind, 0))  # Python may reorder it
     expected = " or ".join(members[kind].expected for kind in shown if not (kind is int and float in kinds))
+    unchanged = frozenset[type]().union(*(each.unchanged for each in members.values()))
 
     def convert(value: Any) -> Any:
-        if value is None and type(None) in kinds:
+        if type(value) in unchanged or (value is None and type(None) in kinds):
             return value
         if only:
             return only.convert(value)
@@ -153,7 +155,7 @@ def _union(kinds: tuple[Any, ...]) -> ValueType:
                 return each.convert(value)
         raise InvalidValueError.of(value, expected)
 
-    return ValueType(expected, convert)
+    return ValueType(expected, convert, unchanged=unchanged)
 
 
 def _list(cls: Any, inner: tuple[Any, ...], *, has_any_length: bool) -> ValueType:
@@ -191,6 +193,8 @@ def _convert_items(
 ) -> Collection[Any]:
     """Convert each item. Raise the errors of all items together; ``key_of`` returns the relative key of an item."""
     if isinstance(kinds, ValueType):
+        if kinds.unchanged.issuperset(map(type, values)):  # most lists and tables of a sweep
+            return values
         kinds = [kinds] * len(values)
     try:
         return [kind.convert(value) for value, kind in zip(values, kinds, strict=True)]
@@ -206,7 +210,7 @@ def _convert_items(
 
 def _any(value: Any) -> Any:
     """Return a value of any type that both TOML and JSON have, frozen."""
-    if isinstance(value, str | int | float):
+    if isinstance(value, (str, int, float)):
         return value
     if isinstance(value, list | tuple):
         return tuple(_convert_items(value, value_type(Any), "[{}]".format))
