@@ -8,7 +8,8 @@ from typing import Any, get_args
 import pytest
 from attrs import evolve, frozen
 
-from llmb.state_machine.decide import MAX_RETRIES, RETRYABLE, decide, needs_poll, next_effect
+from llmb.state_machine.decide import decide, needs_poll, next_effect
+from llmb.state_machine.decide_task import MAX_RETRIES, RETRYABLE
 from llmb.state_machine.events import (
     AttemptStarted,
     CancelSent,

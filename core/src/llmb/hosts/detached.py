@@ -1,7 +1,7 @@
 """Jobs as detached processes of a host, for schedulers without a queue of their own.
 
 A job outlives ``llmb`` and runs in its own session, in the directory of its script. A supervisor
-(detached_supervisor.sh) keeps its exit code on disk. Submission takes a lock in that directory, so that submitting
+(detached_job_supervisor.sh) keeps its exit code on disk. Submission takes a lock in that directory, so that submitting
 twice starts one job. A process id is trusted only together with its start time and boot id. The job reads the file
 ``.secrets`` of its directory, and the file is removed when the job ends at the latest.
 """
@@ -34,7 +34,7 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHa
     if not scripts:
         return {}
     common = {
-        "supervise.sh": _bash("detached_processes.sh", "detached_supervisor.sh"),
+        "supervise.sh": _bash("detached_processes.sh", "detached_job_supervisor.sh"),
         "detached.sh": _bash("detached_processes.sh", "submit_poll_cancel.sh"),
     }
     files: dict[str, str] = {}

@@ -1,4 +1,4 @@
-# Functions that submit, poll and cancel detached jobs. detached_supervisor.sh lists the files of a job's directory.
+# Functions that submit, poll and cancel detached jobs. detached_job_supervisor.sh lists the files of a job's directory.
 
 # any_alive DIRECTORY: check whether any process of the job is alive.
 any_alive() { ! flock -n -s "$1/alive" true; }

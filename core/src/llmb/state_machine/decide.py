@@ -8,8 +8,7 @@ killed between the two has nothing to remember: folding `apply` over the recorde
 from collections.abc import Iterator
 from typing import Literal, get_args
 
-from attrs import evolve
-
+from llmb.state_machine.decide_task import decide_task, refusal_status
 from llmb.state_machine.events import (
     AttemptStarted,
     CancelSent,
@@ -24,14 +23,10 @@ from llmb.state_machine.events import (
 )
 from llmb.state_machine.observations import (
     CancelDone,
-    Checked,
     DependenciesSeen,
     NotSubmitted,
     Observation,
-    OutOfSpace,
     ReferencesDropped,
-    TaskFinalized,
-    Unneeded,
 )
 from llmb.state_machine.states import IN_FLIGHT, NOT_SUBMITTED, State, Unit, apply
 from llmb.values.job_status import JobHandle, JobStatus
@@ -39,12 +34,6 @@ from llmb.values.job_status import JobHandle, JobStatus
 Effect = Literal["cancel", "drop_references", "finalize", "check", "submit"]
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 """All effects, in the order in which one tick performs them."""
-
-MAX_RETRIES = 2
-"""How often a task is submitted again after its job was killed by something else."""
-
-RETRYABLE = frozenset({"lost", "preempted", "node failure", "cancelled"})
-"""Causes of a job's end for which the task itself is not to blame."""
 
 
 def next_effect(unit: Unit, state: State) -> Effect | None:
@@ -79,7 +68,7 @@ def decide(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
     elif unit.kind == "run":
         yield from _decide_run(unit, state, seen)
     else:
-        yield from _decide_task(unit, state, seen)
+        yield from decide_task(unit, state, seen)
 
 
 def _decide_run(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
@@ -91,30 +80,13 @@ def _decide_run(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
         case JobHandle(refused="") if state.stage == "submitting":
             yield Queued(run_id=unit.id, job_id=seen.job_id)
         case JobHandle() if state.stage == "submitting":
-            yield JobEnded(run_id=unit.id, status=_refusal(seen))
+            yield JobEnded(run_id=unit.id, status=refusal_status(seen))
         case NotSubmitted() if state.stage in NOT_SUBMITTED or state.stage == "submitting":
             yield JobEnded(run_id=unit.id, status=JobStatus(state="ended", cause="refused", reason=seen.reason))
         case CancelDone() if next_effect(unit, state) == "cancel":
             yield CancelSent(run_id=unit.id, request=seen.request)
         case Ended() if state.stage == "ending":
             yield seen
-
-
-def _decide_task(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
-    match seen:
-        case Checked() if state.stage == "planned":
-            yield Ended(run_id=unit.id, state="completed") if seen.complete else Submitting(run_id=unit.id)
-        case JobHandle(refused="") if state.stage == "submitting":
-            yield Queued(run_id=unit.id, job_id=seen.job_id)
-        case JobHandle() if state.stage == "submitting":
-            yield _fail_task(unit, _refusal(seen))
-        case OutOfSpace() if state.stage == "submitting":
-            status = JobStatus(state="ended", cause="failed", reason=seen.reason, remedy=seen.remedy)
-            yield _fail_task(unit, status)
-        case TaskFinalized() if state.stage == "ending" and state.job_status:
-            yield _end_task(unit, state, state.job_status, seen)
-        case Unneeded() if state.stage != "ended":
-            yield Planned(run_id=unit.id)  # a run that needs the task later starts with its check again
 
 
 def _wait_for_tasks(unit: Unit, state: State, seen: DependenciesSeen) -> Iterator[Event]:
@@ -173,21 +145,3 @@ def _follow_job(unit: Unit, state: State, seen: JobStatus) -> Iterator[Event]:
         yield Running(run_id=unit.id, job_id=seen.job_id)
     elif seen.state == "pending" and (state.stage != "queued" or new_id):
         yield Queued(run_id=unit.id, job_id=seen.job_id, reason=seen.reason)
-
-
-def _end_task(unit: Unit, state: State, status: JobStatus, seen: TaskFinalized) -> Event:
-    """Decide how a task ended. Only its check counts, not the exit code of its job."""
-    if seen.complete:
-        return Ended(run_id=unit.id, state="completed")
-    if status.cause in RETRYABLE and state.retries < MAX_RETRIES:
-        return Submitting(run_id=unit.id)
-    return _fail_task(unit, evolve(status, cause="failed", reason=seen.reason, remedy=seen.remedy))
-
-
-def _refusal(handle: JobHandle) -> JobStatus:
-    return JobStatus(state="ended", cause="refused", reason=handle.refused, remedy=handle.remedy)
-
-
-def _fail_task(unit: Unit, status: JobStatus) -> Ended:
-    reason = f"{unit.name} could not be created: {status.reason}"
-    return Ended(run_id=unit.id, state="failed", cause=status.cause, reason=reason, remedy=status.remedy)

@@ -14,8 +14,6 @@ MOST_STEPS = 500
 """Steps of a run up to which each step is a point. More are put into buckets."""
 
 BUCKETS = 200
-MOST_LINES = 12
-"""Runs up to which each run is a line. More are a band."""
 
 
 @attrs.frozen

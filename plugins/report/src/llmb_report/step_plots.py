@@ -16,7 +16,6 @@ from llmb_report import text
 from llmb_report.plot import Key, Plot, Table
 from llmb_report.step_buckets import (
     BUCKETS,
-    MOST_LINES,
     MOST_STEPS,
     Bucket,
     StepTime,
@@ -27,6 +26,9 @@ from llmb_report.svg import BAND, INK, LIMIT, MEASURED, MUTED, PUBLISHED, as_svg
 
 LOWEST, HIGHEST = 0.9, 1.5
 """The range of the axis of step time, as multiples of the steady step times. Faster steps extend it."""
+
+MOST_LINES = 12
+"""Runs up to which each run is a line. More are a band."""
 
 MOST_TABLE_ROWS = 50
 MOST_EDGE_LABELS = 3

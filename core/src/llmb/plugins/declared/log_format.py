@@ -7,7 +7,7 @@ import attrs
 from llmb.plugins.declared.field_patterns import LogFields, compile_fields
 from llmb.plugins.declared.file import LogTable
 from llmb.plugins.declared.line_patterns import LogLine, compile_line
-from llmb.plugins.declared.number_names import NUMBERS, check_names, check_unit, check_units_of_line
+from llmb.plugins.declared.value_names_and_units import NUMBERS, check_names, check_unit, check_units_of_line
 from llmb.values.errors import Fault, collect_errors
 
 

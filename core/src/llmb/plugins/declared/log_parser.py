@@ -10,7 +10,6 @@ import attrs
 
 from llmb.logs.lines import LineParser
 from llmb.plugins.declared.log_format import LogFormat
-from llmb.plugins.declared.number_names import NEED_RUN
 from llmb.plugins.declared.step_values import (
     as_number,
     clock_s,
@@ -21,6 +20,7 @@ from llmb.plugins.declared.step_values import (
     tflops_per_gpu,
     tokens_per_s_per_gpu,
 )
+from llmb.plugins.declared.value_names_and_units import NEED_RUN
 from llmb.values.run import Run
 from llmb.values.steps import MOST_STEPS, Notice, Step
 

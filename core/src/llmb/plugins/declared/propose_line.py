@@ -11,7 +11,7 @@ from llmb.logs.rank_labels import LABEL
 from llmb.plugins.declared.guess_names import name_numbers
 from llmb.plugins.declared.line_patterns import LogLine, compile_line
 from llmb.plugins.declared.log_shapes import BAR, Shape, find_shapes
-from llmb.plugins.declared.number_names import KNOWN
+from llmb.plugins.declared.value_names_and_units import KNOWN
 from llmb.values.errors import SpecError
 
 _RATE: Final = re.compile(r"\{time_s\}s/([a-z]+)|\{steps_per_s\}([a-z]+)/s")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, Final
 
-from llmb.plugins.declared.number_names import CLOCKS, KNOWN, TFLOPS_PER_GPU, TIMES, TOKENS_PER_S_PER_GPU
+from llmb.plugins.declared.value_names_and_units import CLOCKS, KNOWN, TFLOPS_PER_GPU, TIMES, TOKENS_PER_S_PER_GPU
 from llmb.values.run import Run
 from llmb.values.steps import MOST_STEPS
 
