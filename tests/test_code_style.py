@@ -37,7 +37,7 @@ ALLOWED = {
     "cli/help_screens.py": {"maxtext"},
     "cli/commands/topics/spec.txt": {"maxtext", "slurm"},
     "cli/commands/topics/targets.txt": {"slurm"},
-    "scripts/job_functions.sh": {"cuda"},  # its version is part of the provenance
+    "scripts/provenance_functions.sh": {"cuda"},  # its version is part of the provenance
     "logs/rank_labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo", "cuda"},  # their labels begin lines of logs
     # the launchers whose reports do not show that a process continued
     "logs/exceptions.py": {"mpirun", "torch"},

@@ -52,9 +52,9 @@ from .judging.grade import Grade as Grade
 from .judging.graded_run import GradedRepeat as GradedRepeat
 from .judging.graded_run import MeasuredOver as MeasuredOver
 from .judging.hosts import fold_hosts as fold_hosts
-from .judging.sets import RepeatSet as RepeatSet
-from .judging.sets import find_repeats as find_repeats
-from .judging.sets import judge_sets as judge_sets
+from .judging.judge_repeats import RepeatSet as RepeatSet
+from .judging.judge_repeats import find_repeats as find_repeats
+from .judging.judge_repeats import judge_sets as judge_sets
 from .logs.lines import LineParser as LineParser
 from .logs.signature_files import read_signatures as read_signatures
 from .logs.step_series import StepSeries as StepSeries

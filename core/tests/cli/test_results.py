@@ -15,7 +15,7 @@ from llmb.cli import output
 from llmb.cli.exit_codes import combined_exit_code
 from llmb.cli.views.results import print_results
 from llmb.cli.views.run_list import print_run_list
-from llmb.judging.sets import judge_sets
+from llmb.judging.judge_repeats import judge_sets
 from llmb.records.result import RunResult
 from llmb.values.errors import LlmbError, SpecError, TargetError
 

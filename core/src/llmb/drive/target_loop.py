@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 
-from llmb.drive.admission import Admission
 from llmb.drive.background import Background
 from llmb.drive.effects import BATCH, FIRST_BATCH, EffectRunner
+from llmb.drive.max_jobs_admission import Admission
 from llmb.drive.poll_and_read_intervals import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
 from llmb.drive.progress import ProgressFiles, ProgressReporter
 from llmb.drive.requeues import note_requeues

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
+from llmb.drive.runs_waiting_for_task import add_references, list_references, remove_references
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_jobs import (
@@ -12,7 +13,6 @@ from llmb.drive.task_jobs import (
     poll_tasks,
     reject_without_space,
 )
-from llmb.drive.waiting_runs import add_references, list_references, remove_references
 from llmb.hosts.detached import submit_detached
 from llmb.state_machine.events import Ended
 from llmb.state_machine.observations import (

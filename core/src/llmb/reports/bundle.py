@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from llmb.files import read_regular
-from llmb.judging.sets import find_repeats
+from llmb.judging.judge_repeats import find_repeats
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord

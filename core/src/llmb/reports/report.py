@@ -9,7 +9,7 @@ from typing import Any
 
 from llmb.analysis.measuring_window import mean_of_known
 from llmb.judging.differences import KINDS, NOT_SET, describe_settings, kind_of_key
-from llmb.judging.sets import RepeatSet, find_repeats, judge_sets
+from llmb.judging.judge_repeats import RepeatSet, find_repeats, judge_sets
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord

@@ -37,7 +37,8 @@ def script_template(text: str) -> "jinja2.Template":
 
 def job_functions() -> str:
     """Return the bash functions that every job script needs. docs/hooks.md describes them."""
-    return resource_text("llmb.scripts", "job_functions.sh").rstrip("\n")
+    files = ("job_functions.sh", "provenance_functions.sh")
+    return "\n\n".join(resource_text("llmb.scripts", each).rstrip("\n") for each in files)
 
 
 def read_failed_rank(reason: str) -> tuple[int, str | None] | None:
