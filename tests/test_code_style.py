@@ -35,6 +35,7 @@ ALLOWED = {
     "plugin_templates/declared/__name__.toml": {"torchrun"},  # a value of launch
     "testing/scheduler_scripts.py": {"torchrun", "deepspeed", "torch"},  # launchers that no scheduler starts
     "cli/help_screens.py": {"maxtext"},
+    "cli/command_examples.py": {"maxtext"},
     "cli/commands/topics/spec.txt": {"maxtext", "slurm"},
     "cli/commands/topics/targets.txt": {"slurm"},
     "scripts/provenance_functions.sh": {"cuda"},  # its version is part of the provenance

@@ -23,7 +23,8 @@ from llmb.analysis.metrics import measure_run
 from llmb.analysis.steady_state import SteadyState
 from llmb.cli.app import COMMANDS as COMMAND_FUNCTIONS
 from llmb.cli.app import execute
-from llmb.cli.help_screens import EXAMPLES, GROUPS
+from llmb.cli.command_examples import EXAMPLES
+from llmb.cli.help_screens import GROUPS
 from llmb.records.last_progress import write_progress
 from llmb.records.record import RunRecord, runs_folder
 from llmb.records.result import read_result
