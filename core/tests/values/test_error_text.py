@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmb.values.error_text import format_count, hide_passwords
+from llmb.values.error_text import format_count, format_value, hide_passwords
 from llmb.values.nearest_name import nearest_name
 
 NAMES = ("nemo_launcher", "megatron_bridge", "MaxText", "maxtext_extra")
@@ -41,3 +41,9 @@ def test_the_password_in_a_url_ends_at_the_last_at_sign_before_the_path(url: str
 
 def test_a_count_of_five_digits_is_grouped() -> None:
     assert [format_count(number) for number in (8, 9_999, 10_000, 115_311)] == ["8", "9999", "10,000", "115,311"]
+
+
+@pytest.mark.parametrize("count", [19, 20, 21, 5000])
+def test_a_list_is_cut_without_a_bracket_at_its_end(count: int) -> None:
+    complete = f"[{', '.join(['1'] * count)}]"
+    assert format_value([1] * count) == complete[:60]

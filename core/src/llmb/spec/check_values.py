@@ -40,7 +40,8 @@ def check_secrets(table: Any, key: str) -> Iterator[Fault]:
     if isinstance(table, str) and hide_passwords(table) != table:
         yield Fault(message=URL_WITH_CREDENTIALS, key=key, expected="a URL without a password")
     for index, value in enumerate(table) if isinstance(table, list) else ():
-        yield from check_secrets(value, f"{key}[{index}]")
+        if not isinstance(value, (int, float)):  # a sweep has long lists of numbers
+            yield from check_secrets(value, f"{key}[{index}]")
     for name, value in table.items() if isinstance(table, Mapping) and key not in ("env", "target.env") else ():
         if isinstance(value, str) and SECRET_NAME.search(name):
             message = f"{NO_SECRETS}; export it as an environment variable before running llmb"

@@ -15,6 +15,12 @@ REQUIRED_KEY = "required key is missing"
 LONGEST_TEXT = 500
 """Characters of an exception's message in an error of llmb."""
 
+LONGEST_VALUE = 60
+"""Characters of a value in a message."""
+
+MOST_ITEMS = LONGEST_VALUE // 3 + 1
+"""Items of a list that may be visible: each takes at least three characters, with its comma and blank."""
+
 URL_PASSWORD = re.compile(r"(?<=://)(?P<user>[^\s/:@]*):[^\s/]+(?=@)")
 """The password in ``scheme://user:password@host``. It ends at the last @ before the path."""
 
@@ -77,16 +83,17 @@ def invalid_value(value: Any) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as TOML writes it, for a message: cut to 60 characters. A table is ``{...}``."""
+    """Return a value as TOML writes it, for a message: cut to `LONGEST_VALUE`. A table is ``{...}``."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
         return "{...}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(format_value, value))}]"[:60]
+        return f"[{', '.join(map(format_value, value[:MOST_ITEMS]))}]"[:LONGEST_VALUE]
     if isinstance(value, str):
-        return json.dumps(hide_passwords(value)[:60], ensure_ascii=False)[:60]  # JSON escapes what TOML does
-    return f"a {type(value).__name__}" if attrs.has(type(value)) else str(value)[:60]
+        text = json.dumps(hide_passwords(value)[:LONGEST_VALUE], ensure_ascii=False)  # JSON escapes what TOML does
+        return text[:LONGEST_VALUE]
+    return f"a {type(value).__name__}" if attrs.has(type(value)) else str(value)[:LONGEST_VALUE]
 
 
 def hide_passwords(text: str) -> str:
