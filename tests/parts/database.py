@@ -47,7 +47,10 @@ class Database:
         init.chmod(0o600)
         data = self._folder / "data"
         install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--user=root", "--skip-test-db"]
-        subprocess.run(install, check=True, capture_output=True)
+        done = subprocess.run(
+            install, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert done.returncode == 0, done.stdout
         options = {
             "datadir": data,
             "socket": self._folder / "sock",
