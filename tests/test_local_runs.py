@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import signal
 import subprocess
 import tomllib
@@ -302,7 +303,7 @@ def test_a_job_that_cannot_take_the_lock_fails_with_the_reason(toy: Any) -> None
     run = toy.run(target={"lock": str(toy.folder / "file/lock")})
     assert run["state"] == "failed"
     assert (
-        f"cannot write the lock {toy.folder}/file/lock.queue; make it writable, or set `lock = "
+        f"cannot write the lock {toy.folder}/file/lock.queue on {platform.node()}; make it writable, or set `lock = "
         in run["failure"]["cause"]
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 NOBODY = 65534
+HOST = platform.node()
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def test_a_lock_that_is_a_link_is_not_followed(toy: Any, lock: Path, name: str, 
     else:
         run = toy.run()
         assert run["state"] == "failed"
-        assert f"the lock {planted} is a {kind}; run `rm {planted}`" in run["reason"]
+        assert f"the lock {planted} on {HOST} is a {kind}; run `rm {planted}` there" in run["reason"]
     assert victim.read_text() == "precious\n"
 
 
@@ -50,7 +52,10 @@ def test_a_lock_that_is_no_file_does_not_block_a_job(toy: Any, lock: Path, name:
     else:
         assert run["state"] == "failed"
         remedy = "rm" if kind == "fifo" else "rmdir"
-        assert f"the lock {planted} is a {kind}, not a regular file; run `{remedy} {planted}`, or set" in run["reason"]
+        message = (
+            f"the lock {planted} on {HOST} is a {kind}, not a regular file; run `{remedy} {planted}` there, or set"
+        )
+        assert message in run["reason"]
 
 
 @pytest.mark.parametrize("names", [["a[$(touch pwned)]"], ["", "08", "1;touch pwned", "99999999999999999999"]])
@@ -97,6 +102,7 @@ def test_a_failed_task_of_another_user_can_be_moved_away_to_try_again(toy: Any) 
         f"{task} belongs to nobody, whose job ended without creating this; if the scheduler will not start"
         in blocked.stderr
     )
+    assert f"move it away on {HOST}: `mv" in " ".join(blocked.stderr.split())
     _, move, _, resume, *_ = blocked.stderr.split("`")
     subprocess.run(["bash", "-c", move], check=True)
     assert toy.llmb(*shlex.split(resume)[1:]).returncode == 0

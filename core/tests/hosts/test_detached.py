@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import signal
 import subprocess
@@ -56,7 +57,7 @@ class Job:
 def test_no_job_starts_in_the_directory_of_another_user(tmp_path: Path) -> None:
     os.chown(tmp_path, 65534, 65534)
     job = Job(tmp_path, "true")
-    with pytest.raises(TargetError, match=f"{tmp_path} belongs to another user; remove it"):
+    with pytest.raises(TargetError, match=f"{tmp_path} on {platform.node()} belongs to another user; remove it"):
         job.submit()
     assert job.status.state == "absent"
 

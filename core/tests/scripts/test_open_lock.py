@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import subprocess
 from pathlib import Path
 
@@ -9,11 +11,14 @@ import pytest
 
 from llmb import lock_function
 
+LOCK = f"the lock lock on {platform.node()}"
+
 
 def open_lock(folder: Path, before: str = "") -> subprocess.CompletedProcess[str]:
     """Open the file `lock` of a folder after other commands. Print a word, or the error and exit with 3."""
     script = f'{lock_function()}\n{before}\nopen_lock lock || {{ echo "$lock_error"; exit 3; }}\necho opened'
-    return subprocess.run(["bash", "-uc", script], cwd=folder, capture_output=True, text=True, timeout=60)
+    exported = {**os.environ, "HOSTNAME": "login1"}  # as Slurm copies it from the login node
+    return subprocess.run(["bash", "-uc", script], cwd=folder, env=exported, capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +31,7 @@ def test_what_appears_while_the_lock_is_opened_is_not_opened(tmp_path: Path, pla
     done = open_lock(tmp_path, before=f'umask() {{ {plant} lock; builtin umask "$@"; }}')
     assert (tmp_path / "lock").is_symlink() or (tmp_path / "lock").is_fifo()
     assert not (tmp_path / "missing").exists()
-    assert (done.returncode, done.stdout) == (3, f"the lock lock is a {kind}, not a regular file; run `rm lock`\n")
+    assert (done.returncode, done.stdout) == (3, f"{LOCK} is a {kind}, not a regular file; run `rm lock` there\n")
 
 
 def test_a_pipe_that_replaces_the_lock_while_it_is_opened_blocks_nothing(tmp_path: Path) -> None:
@@ -35,22 +40,22 @@ def test_a_pipe_that_replaces_the_lock_while_it_is_opened_blocks_nothing(tmp_pat
     done = open_lock(tmp_path, before=f"set -T; trap '{plant}' DEBUG")
     assert (tmp_path / "lock").is_fifo()
     assert done.returncode == 3
-    assert done.stdout == "the lock lock was replaced while llmb opened it; start again\n"
+    assert done.stdout == f"{LOCK} was replaced while llmb opened it; start again\n"
 
 
 @pytest.mark.parametrize(
     ("plant", "message"),
     [
-        ("mkfifo lock", "is a fifo, not a regular file; run `rm lock`"),
-        ("mkdir lock", "is a directory, not a regular file; run `rmdir lock`"),
-        ("ln -s . lock", "is a symbolic link, not a regular file; run `rm lock`"),
-        ("ln victim lock", "is a hard link of another file; run `rm lock`"),
+        ("mkfifo lock", "is a fifo, not a regular file; run `rm lock` there"),
+        ("mkdir lock", "is a directory, not a regular file; run `rmdir lock` there"),
+        ("ln -s . lock", "is a symbolic link, not a regular file; run `rm lock` there"),
+        ("ln victim lock", "is a hard link of another file; run `rm lock` there"),
     ],
 )
 def test_what_is_no_lock_is_named_with_the_command_that_removes_it(tmp_path: Path, plant: str, message: str) -> None:
     (tmp_path / "victim").touch()
     done = open_lock(tmp_path, before=plant)
-    assert (done.returncode, done.stdout) == (3, f"the lock lock {message}\n")
+    assert (done.returncode, done.stdout) == (3, f"{LOCK} {message}\n")
     subprocess.run(["bash", "-c", message.split("`")[1]], cwd=tmp_path, check=True)
     assert open_lock(tmp_path).stdout == "opened\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import platform
 import struct
 import subprocess
 from pathlib import Path
@@ -152,7 +153,9 @@ def test_an_import_follows_no_link(importing: Any) -> None:
     lock.symlink_to(victim)
     failed = importing.run()
     assert failed.returncode != 0
-    assert f"the lock {lock} is a symbolic link, not a regular file; run `rm {lock}`" in failed.stderr
+    assert (
+        f"the lock {lock} on {platform.node()} is a symbolic link, not a regular file; run `rm {lock}`" in failed.stderr
+    )
     lock.unlink()
     assert importing.run().returncode == 0
     assert not checksum.is_symlink()

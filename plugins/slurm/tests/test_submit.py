@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import platform
 import re
 import shutil
 from collections.abc import Iterable
@@ -283,7 +284,9 @@ def test_a_lock_that_is_a_link_is_not_followed(sbatch: Any, exists: bool) -> Non
         victim.write_text("precious")
     (sbatch.folder / "runs").mkdir()
     (sbatch.folder / "runs/.submit").symlink_to(victim)
-    with pytest.raises(TargetError, match=r"runs/\.submit is a symbolic link, not a regular file; run `rm "):
+    with pytest.raises(
+        TargetError, match=rf"runs/\.submit on {platform.node()} is a symbolic link, not a regular file; run `rm "
+    ):
         sbatch.submit()
     assert victim.read_text() == "precious" if exists else not victim.exists()
 
@@ -292,7 +295,8 @@ def test_a_lock_that_is_a_pipe_does_not_block_the_submission(sbatch: Any) -> Non
     lock = sbatch.folder / "runs/.submit"
     lock.parent.mkdir()
     os.mkfifo(lock)
-    with pytest.raises(TargetError, match=rf"the lock {lock} is a fifo, not a regular file; run `rm {lock}`"):
+    message = f"the lock {lock} on {platform.node()} is a fifo, not a regular file; run `rm {lock}` there"
+    with pytest.raises(TargetError, match=re.escape(message)):
         sbatch.submit()
 
 
@@ -305,7 +309,7 @@ def test_nothing_is_submitted_in_the_directory_of_another_user(sbatch: Any) -> N
     (directory / "job_id").symlink_to(victim)
     os.chown(directory, 65534, 65534)
     sbatch.program("sbatch", "echo 17")
-    with pytest.raises(TargetError, match=f"{directory} belongs to another user; remove it"):
+    with pytest.raises(TargetError, match=f"{directory} on {platform.node()} belongs to another user; remove it"):
         sbatch.submit()
     assert victim.read_text() == "precious"
 

@@ -32,10 +32,10 @@ check_owner() { # directory...: fail if another user created one of them, and pr
       move=$(printf '`mv -T %q %q`' "$each" "$each.$(date +%Y%m%d-%H%M%S)")
       if [ -e "$each/ended" ]; then
         echo "$each belongs to $user, whose job ended without creating this; if the scheduler will not start that" \
-          "job again, move it away on the target: $move" >&2
+          "job again, move it away on $(uname -n): $move" >&2
       else
         echo "$each belongs to $user, who may be creating this for a run of the same kind; wait until it is complete," \
-          "or if the job of $user has ended, move it away on the target: $move" >&2
+          "or if the job of $user has ended, move it away on $(uname -n): $move" >&2
       fi
       return 73
     fi

@@ -8,7 +8,7 @@ any_alive() { ! flock -n -s "$1/alive" true; }
 submit() {
   (
     cd "$1" || exit 1
-    [ -O . ] || { echo "$1 belongs to another user; remove it, or set target.workdir to another directory" >&2 && exit 1; }
+    [ -O . ] || { echo "$1 on $(uname -n) belongs to another user; remove it, or set target.workdir to another directory" >&2 && exit 1; }
     chmod go-w . && exec 9>>submit && flock 9 || exit 1
     # the supervisor of a job that has ended may still exit; the next one waits for it
     if [ ! -e ended ] && any_alive .; then exit 0; fi

@@ -106,7 +106,7 @@ protect_directories() {
   local at directories=()
   for ((at = 2; at < ${#jobs[@]}; at += 4)); do
     if [ ! -O "${jobs[at]}" ]; then
-      echo "${jobs[at]} belongs to another user; remove it, or set target.workdir to another directory" >&2
+      echo "${jobs[at]} on $(uname -n) belongs to another user; remove it, or set target.workdir to another directory" >&2
       exit 1
     fi
     directories+=("${jobs[at]}")
