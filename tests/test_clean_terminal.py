@@ -41,7 +41,7 @@ RESULT = {
     "notes": [EVIL],
     "failure": {"cause": EVIL, "evidence": EVIL, "remedy": EVIL},
 }
-EVENT = {"type": "planned", "time": 1.0, "run_id": "k3x9f"}
+EVENT = {"event": "planned", "time": 1.0, "run_id": "k3x9f"}
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb import RunResult, list_runs
+from llmb import RecordError, RunResult, attach, cancel, find_run, list_runs
 from llmb.records.record import RunRecord, runs_folder
 
 DAMAGED = "abcde-damaged"
@@ -53,6 +53,7 @@ def write(name: str, text: str) -> Callable[[Path], object]:
         (write("run.toml", "a = " + "[" * 100_000), "run.toml is damaged"),
         (write("events.jsonl", '{"event": "ended", "state": "won"}\n{"event": "queued", "job_id": 3}\n'), ""),
         (write("events.jsonl", '{"event": "running", "time": "x"}\n' + "[" * 100_000 + "\n"), ""),
+        (write("events.jsonl", '{"event": "runn\n\x00\x00\n'), "events.jsonl is damaged: no line is an event of a run"),
     ],
 )
 def test_a_damaged_record_is_a_run_with_the_reason(
@@ -60,6 +61,21 @@ def test_a_damaged_record_is_a_run_with_the_reason(
 ) -> None:
     damage(damaged)
     assert reason in listed().reason
+
+
+@pytest.mark.parametrize("torn", ["", '{"time": 1, "event": "plan', "\x00\x00"])
+def test_a_torn_line_of_a_killed_process_is_no_damage(damaged: Path, torn: str) -> None:
+    write("events.jsonl", torn)(damaged)
+    assert (listed().state, listed().reason) == ("planned", "")
+
+
+def test_a_run_whose_events_are_damaged_is_neither_shown_nor_followed(damaged: Path) -> None:
+    """Its job would be submitted again."""
+    write("events.jsonl", "[1]\n")(damaged)
+    for command in (find_run, attach, cancel):
+        wanted = DAMAGED if command is find_run else [DAMAGED]
+        with pytest.raises(RecordError, match=r"events\.jsonl is damaged: no line is an event of a run$"):
+            command(wanted)
 
 
 def test_a_record_with_a_name_that_is_not_utf8_is_listed(damaged: Path) -> None:

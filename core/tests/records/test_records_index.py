@@ -143,7 +143,8 @@ def test_a_damaged_record_hides_no_other(records: list[RunRecord]) -> None:
     assert found["run1"].recipe is None
     assert found["run1"].state == "lost"
     assert found["run1"].reason.endswith("run.toml is damaged: it is no longer the spec of a run")
-    assert found["run2"].state == "planned"
+    assert found["run2"].state == "lost"
+    assert found["run2"].reason.endswith("events.jsonl is damaged: no line is an event of a run")
 
 
 def test_no_runs_are_no_fault(index: Path) -> None:

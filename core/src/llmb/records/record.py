@@ -124,8 +124,14 @@ class RunRecord:
         return spec
 
     def events(self) -> list[Event]:
-        """Return the recorded events. Lines that are no events are dropped. Raise RecordError."""
-        return self._decode_events(0)[0]
+        """Return the recorded events. Lines that are no events are dropped.
+
+        Raise RecordError if the file is unreadable, or has complete lines but no event: then the state is unknown.
+        """
+        events, complete_bytes = self._decode_events(0)
+        if complete_bytes and not events:
+            raise RecordError(f"{self.directory / 'events.jsonl'} is damaged: no line is an event of a run")
+        return events
 
     def new_events(self) -> list[Event]:
         """Return the first events of a new record, and those that other processes recorded since the last call.
