@@ -121,6 +121,15 @@ def test_an_impossible_mfu_has_a_warning_in_the_result(toy: Any) -> None:
     assert any(note.startswith("warning: MFU above 100 % is impossible: check the GPU type") for note in run["notes"])
 
 
+def test_the_list_of_runs_has_one_note_on_the_impossible_mfu_of_many_runs(toy: Any) -> None:
+    spec = toy.spec(model={"layers": 800_000}, sweep={"env.LEVEL": ["a", "b", "c", "d", "e"]})
+    assert toy.llmb("run", spec).returncode == 0
+    runs = toy.llmb("runs").stdout
+    [note] = [line for line in runs.splitlines() if line.startswith("note: ")]
+    ids = [line.split()[0] for line in runs.splitlines()[1:6]]
+    assert note.startswith(f"note: {', '.join(ids[:3])} and 2 more: MFU above 100 % is impossible")
+
+
 def test_a_run_that_its_gpus_cannot_reach_is_undecided(
     toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

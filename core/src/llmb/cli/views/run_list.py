@@ -20,6 +20,9 @@ from llmb.cli.views.tables import GAP, Column, print_table
 LONGEST_CAUSE = 60
 """Characters of a cause in the list. `llmb show` prints all of it."""
 
+NAMED_RUNS = 3
+"""The most runs that a note names."""
+
 
 def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
     """Print one line per run."""
@@ -34,13 +37,21 @@ def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
         for at, each in enumerate(columns)
     ]
     print_table(columns, _with_short_ids(columns, rows))
-    for run in runs:
-        note = high_mfu_note(run.metrics, run.notes)
-        if note and run.window_complete is not False:
-            output.print_prose(f"note: {run.run_id}: {note.removeprefix('warning: ')}")
+    _print_mfu_notes(runs)
     if stale := [run for run in runs if is_stale(run)]:
         updates = "updates it" if len(stale) == 1 else "updates them"
         output.print_prose(f"note: no process follows {llmb.counted(len(stale), 'run')}; `llmb attach` {updates}")
+
+
+def _print_mfu_notes(runs: Iterable[llmb.RunResult]) -> None:
+    """Print each note on an impossible MFU once, with the first runs that have it."""
+    run_ids: dict[str, list[str]] = {}
+    for run in runs:
+        note = high_mfu_note(run.metrics, run.notes)
+        if note and run.window_complete is not False:
+            run_ids.setdefault(note.removeprefix("warning: "), []).append(run.run_id)
+    for note, ids in run_ids.items():
+        output.print_prose(f"note: {llmb.first_names(ids, NAMED_RUNS)}: {note}")
 
 
 def _with_short_ids(
