@@ -280,6 +280,15 @@ def test_what_a_plugin_prints_goes_to_standard_error(plugins: Any, run_llmb: Any
     assert sorted(done.stderr.splitlines()) == sorted([*expected, "hook: log"])
 
 
+def test_what_a_thread_of_a_plugin_prints_after_its_hook_goes_to_standard_error(plugins: Any, run_llmb: Any) -> None:
+    """The thread ends after the last hook: the interpreter waits for it before it exits."""
+    thread = "threading.Thread(target=lambda: (threading.main_thread().join(), print('too late'))).start()"
+    plugins.install("framework", hook("prepare_env(self)", f"import threading; {thread}; return Environment()"))
+    done = run_llmb.process("validate", plugins.spec(), "--json")
+    assert json.loads(done.stdout)["runs"] == ["tiny-h100-bf16-1"]
+    assert done.stderr == "too late\n"
+
+
 def test_a_hook_neither_closes_standard_output_nor_sends_logs_of_llmb_there(plugins: Any, run_llmb: Any) -> None:
     log = "import logging; logging.basicConfig(stream=sys.stdout, level='DEBUG', format='%(message)s')"
     plugins.install("framework", hook("prepare_env(self)", f"{log}; sys.stdout.close(); return Environment()"))

@@ -6,6 +6,7 @@ from typing import Any
 
 import typer.core
 
+from llmb.cli import output
 from llmb.cli.command_examples import EXAMPLES
 
 GROUPS = {
@@ -42,7 +43,15 @@ def epilog(command: str) -> str:
 
 
 class Command(typer.core.TyperCommand):
-    """A command whose usage shows required arguments without braces, which enclose filters of runs."""
+    """A command for which standard output is reserved.
+
+    Its usage shows required arguments without braces, which enclose filters of runs.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Its help was printed before, while its options were parsed."""
+        output.reserve_stdout()
+        return super().invoke(ctx)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the arguments of the usage: required ones as they are, others in brackets."""

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import typer
 
@@ -31,8 +31,8 @@ BELOW = "\n  "
 
 def print_text(text: str, *, newline: bool = True) -> None:
     """Print text on standard output: as it is into a pipe or a file, printable on a terminal."""
-    text = llmb.printable_text(text) if sys.stdout.isatty() else text
-    typer.echo(text, nl=newline, color=True)  # without this argument, echo changes text for a pipe
+    text = llmb.printable_text(text) if stdout().isatty() else text
+    typer.echo(text, file=stdout(), nl=newline, color=True)  # without this argument, echo changes text for a pipe
 
 
 def print_prose(text: str, *, begin: str = "") -> None:
@@ -64,7 +64,7 @@ def break_prose(text: str, width: int) -> list[str]:
 
 def terminal_width(*, stderr: bool = False) -> int | None:
     """Return the number of columns of the terminal, or None if standard output or error is a pipe or a file."""
-    stream = sys.stderr if stderr else sys.stdout
+    stream = sys.stderr if stderr else stdout()
     return console(stderr=stderr).width if stream.isatty() else None
 
 
@@ -72,7 +72,7 @@ def print_json(document: Any) -> None:
     """Print one indented JSON document on standard output."""
     import json  # only for --json
 
-    typer.echo(json.dumps(document, indent=2))
+    typer.echo(json.dumps(document, indent=2), file=stdout())
 
 
 def print_json_stream(document: Mapping[str, Any], name: str, items: Iterable[Any]) -> None:
@@ -96,10 +96,10 @@ def write_file(file: Path, content: str | bytes) -> None:
     if file == STANDARD_OUTPUT:
         if isinstance(content, str):
             print_text(content, newline=False)
-        elif sys.stdout.isatty():
+        elif stdout().isatty():
             raise llmb.LlmbError("cannot write binary data to a terminal; name a file, or redirect the output")
         else:
-            sys.stdout.buffer.write(content)
+            stdout().buffer.write(content)
         return
     data = content.encode() if isinstance(content, str) else content
     try:
@@ -180,7 +180,7 @@ def console(*, stderr: bool = False) -> Console:
     """Return a console for styled text, which does not highlight numbers and paths on its own."""
     from llmb.cli.clean_console import CleanConsole  # only for output in colour
 
-    return CleanConsole(file=sys.stderr if stderr else sys.stdout, highlight=False, markup=False, emoji=False)
+    return CleanConsole(file=sys.stderr if stderr else stdout(), highlight=False, markup=False, emoji=False)
 
 
 class OutputLostError(Exception):
@@ -236,6 +236,33 @@ def watch_streams() -> None:
         if stream and stream is getattr(sys, f"__{name}__"):
             descriptor = _private_stdout() if name == "stdout" else stream.fileno()
             setattr(sys, name, _watched(stream, descriptor, title))
+            if name == "stdout":
+                _own_stdout.append(sys.stdout)
+
+
+_own_stdout: list[TextIO] = []
+"""The standard output that `watch_streams` opened. Empty in a process of another program, such as a test."""
+
+
+def stdout() -> TextIO:
+    """Return the stream for the output of llmb. Other code prints on ``sys.stdout``."""
+    return _own_stdout[0] if _own_stdout else sys.stdout
+
+
+def reserve_stdout() -> None:
+    """Make other code print on standard error from now on, such as a thread of a plugin whose hook has returned."""
+    if _own_stdout:
+        sys.stdout = cast("TextIO", _StandardError())
+
+
+class _StandardError:
+    """A replacement of ``sys.stdout`` that writes to the present ``sys.stderr``, which the live view replaces."""
+
+    def close(self) -> None:
+        """Close nothing: the stream is llmb's."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr, name)
 
 
 def _private_stdout() -> int:
@@ -248,8 +275,8 @@ def _private_stdout() -> int:
 
 def flush() -> None:
     """Write buffered output. Raise OutputLostError if that fails."""
-    if sys.stdout:
-        sys.stdout.flush()
+    if stdout():
+        stdout().flush()
 
 
 def _watched(stream: io.TextIOWrapper, descriptor: int, title: str) -> io.TextIOWrapper:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import sys
 import time
 from collections import defaultdict
 from functools import partial
@@ -35,7 +34,7 @@ def logs(
 ) -> None:
     """Print the logs of a run."""
     result = find_run_or_newest(run)
-    printer = LogPrinter(Path(result.directory) / "logs", raw=raw or not sys.stdout.isatty())
+    printer = LogPrinter(Path(result.directory) / "logs", raw=raw or not output.stdout().isatty())
     if follow and not result.ended:
         _follow(result.run_id, printer, command=f"llmb logs -f{' --raw' if raw else ''}")
         result = llmb.find_run(result.run_id)
@@ -97,7 +96,7 @@ class LogPrinter:
             return
         except OSError as error:
             raise llmb.RecordError(f"cannot read {error.filename or self._folder}: {error.strerror}") from error
-        sys.stdout.flush()
+        output.stdout().flush()
 
     def print_while_sleeping(self, seconds: float) -> None:
         """Sleep for so many seconds, and print meanwhile what another process adds to the files."""
@@ -113,14 +112,14 @@ class LogPrinter:
         # Everything is noted before it is printed: Ctrl-C may end a print, and the last call prints only the rest.
         is_other, self._last = file.name != self._last, file.name
         if with_heading and is_other:
-            sys.stdout.write(("\n" if self._within_line else "") + f"==> {llmb.printable_line(file.name)} <==\n")
-            sys.stdout.flush()
+            begin = "\n" if self._within_line else ""
+            output.print_text(f"{begin}==> {llmb.printable_line(file.name)} <==")
         with file.open("rb") as content:
             content.seek(offset)
             for block in iter(partial(content.read, BLOCK_BYTES), b""):
                 self.printed[file.name] = content.tell()
                 self._within_line = not block.endswith(b"\n")
                 if self._raw:
-                    sys.stdout.buffer.write(block)
+                    output.stdout().buffer.write(block)
                 else:
-                    sys.stdout.write(llmb.printable_text(self._decoders[file.name].decode(block)))
+                    output.stdout().write(llmb.printable_text(self._decoders[file.name].decode(block)))
