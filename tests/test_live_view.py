@@ -40,6 +40,17 @@ def test_a_queued_run_shows_why_it_waits(toy: Any) -> None:
     assert "waits" not in screen.text
 
 
+def test_a_run_that_waits_because_of_max_jobs_names_this_setting(toy: Any) -> None:
+    """At 80 columns, while another run trains and all columns are used."""
+    framework = {"gate": str(toy.gate), "gate_step": 5}
+    screen = Screen.of_llmb("run", toy.spec(framework=framework, target={"max_jobs": 1}, **ONE_AT_A_TIME), env=toy.env)
+    screen.wait_for("5 of 5")
+    screen.wait_for("waits (max_jobs = 1)")
+    assert [" ".join(line.split()[1:]) for line in screen.lines[2:4]] == ["planned waits (max_jobs = 1)"] * 2
+    toy.gate.touch()
+    assert screen.end() == 0
+
+
 def test_a_ctrl_c_during_preparations_does_not_hide_the_attach_command(toy: Any) -> None:
     spec = toy.spec(framework={"task": "data", "task_gate": str(toy.gate)})
     screen = Screen.of_llmb("run", spec, env=toy.env)

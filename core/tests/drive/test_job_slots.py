@@ -31,7 +31,7 @@ def test_at_most_so_many_runs_have_a_job_and_all_complete(disk: Disk) -> None:
         world.drive(Process())  # world.wait counts the jobs
         assert world.problems() == []
         details = {event.detail for event in world.events if isinstance(event, Progress) and event.state == "planned"}
-        assert "waits for other runs (target.max_jobs = 2)" in details
+        assert "waits (max_jobs = 2)" in details
 
 
 def test_detaching_submits_the_first_runs_and_leaves_the_others_planned(disk: Disk) -> None:

@@ -118,7 +118,7 @@ class Admission:
                 case _Slots() as slots if slots.take(run_id):
                     admitted.add(run_id)
                 case _Slots() as slots:
-                    denied[run_id] = f"waits for other runs (target.max_jobs = {limit.most})"
+                    denied[run_id] = f"waits (max_jobs = {limit.most})"
                     self._explain(run_id, slots)
         errors |= _write_slots(sweeps.values())
         return _Claim(set(ready) - admitted - denied.keys() - errors.keys(), denied, errors)
