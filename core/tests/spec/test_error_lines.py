@@ -132,6 +132,23 @@ def test_a_misspelt_key_is_one_error(spec: Any, text: str, line: str) -> None:
     assert re.fullmatch(re.escape(line).replace(re.escape("{}"), r"[\w, ]+"), found)
 
 
+@pytest.mark.parametrize(
+    ("table", "misspelt", "swept"),
+    [
+        ("target", "taget", '"target.workdir" = ["/a", "/b"]'),
+        ("workload", "wrkload", '"workload.steps" = [10, 20]'),
+        ("parallelism", "paralelism", '"parallelism.pp" = [3]'),  # a rule would need the other keys
+    ],
+)
+def test_a_misspelt_table_is_one_error_if_the_sweep_has_a_key_of_it(
+    spec: Any, table: str, misspelt: str, swept: str
+) -> None:
+    text = (USUAL if table in USUAL else USUAL + "[parallelism]\ntp = 3\n") + f"[sweep]\n{swept}\n"
+    [found] = lines(spec, text.replace(f"[{table}]", f"[{misspelt}]"))
+    assert found.startswith(f"{misspelt}: unknown key; ")
+    assert found.endswith(f"(did you mean '{table}'?)")
+
+
 def test_a_misspelt_key_hides_no_other_missing_key(spec: Any) -> None:
     gpu_type, gpus = lines(spec, USUAL.replace('gpu_type = "cpu"\n', "").replace("gpus =", "gpu ="))
     assert gpu_type == "workload.gpu_type: required key is missing; expected one that `llmb recipes ADDRESS` lists"

@@ -8,7 +8,7 @@ import attrs
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.plugins.guard import decoding
 from llmb.spec.check_values import NO_SECRETS, check_env, check_mounts, check_place, check_secrets, mount_key
-from llmb.spec.follow_up_errors import keys_of, meant_keys
+from llmb.spec.follow_up_errors import keys_of, meant_keys, meant_tables
 from llmb.spec.keys import (
     SWEPT_KEYS,
     TABLES,
@@ -177,8 +177,14 @@ def add_hints(errors: Collection[Fault], tables: Mapping[str, Any], schedulers: 
     meant = meant_keys(errors, tables)
     if "target.name" in meant:  # the named target has the scheduler
         meant |= {"target.scheduler"}
-    kept = [error for error in _hide_secrets(errors) if error.key not in meant]
+    misspelt = meant_tables(errors)
+    kept = [error for error in _hide_secrets(errors) if error.key not in meant and not _lacks_key(error, misspelt)]
     return [_add_sweep_hint(_add_choices(error, expected), tables) for error in kept]
+
+
+def _lacks_key(error: Fault, tables: Collection[str]) -> bool:
+    """Check whether an error is that one of these tables lacks a required key."""
+    return error.message == REQUIRED_KEY and (error.key or "").partition(".")[0] in tables
 
 
 def _missing_table(name: str) -> Fault:

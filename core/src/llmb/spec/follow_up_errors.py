@@ -20,13 +20,20 @@ def keys_of(errors: Iterable[Fault]) -> frozenset[str]:
 
 def suspect_keys(errors: Collection[Fault], tables: Mapping[str, Any]) -> frozenset[str]:
     """Return the keys that have an error, and for each unknown key the keys that may have been meant."""
-    return keys_of(errors) | meant_keys(errors, tables) | frozenset(_absent_keys(errors, tables))
+    absent = frozenset(_absent_keys(errors, tables))
+    return keys_of(errors) | meant_keys(errors, tables) | meant_tables(errors) | absent
 
 
 def meant_keys(errors: Iterable[Fault], tables: Mapping[str, Any]) -> frozenset[str]:
     """Return for each unknown key the key that was probably meant, if the tables lack it."""
     meant = (_meant(error) for error in errors if error.message == UNKNOWN_KEY and error.key and error.nearest)
     return frozenset(key for key in meant if not _contains(tables, key.split(".")))
+
+
+def meant_tables(errors: Iterable[Fault]) -> frozenset[str]:
+    """Return for each unknown table the one that was probably meant. It lacks keys, and may have swept keys."""
+    nearest = {error.nearest for error in errors if error.message == UNKNOWN_KEY and "." not in (error.key or "")}
+    return frozenset(name for name in TABLES if name in nearest)
 
 
 def overlaps(suspects: Collection[str], keys: Iterable[str]) -> bool:
