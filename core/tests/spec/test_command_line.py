@@ -107,7 +107,7 @@ def test_different_keys_of_one_table_can_be_set(spec: Any, run_llmb: Any) -> Non
 
 
 def test_errors_as_json_are_one_document(spec: Any, run_llmb: Any, tmp_path: Path) -> None:
-    spec.usual(workload={"gpu_type": "cpuu"}, mounts={"a": "b"})
+    spec.usual(workload={"gpu_type": "npu7"}, mounts={"a": "b"})
     for command in (["validate"], ["run"], ["run", "--dry-run"]):
         errors = run_llmb.json(*command, spec.file, status=2)["errors"]
         assert [error.keys() for error in errors] == [{"message", "file", "key", "expected", "nearest"}] * 2
@@ -115,10 +115,10 @@ def test_errors_as_json_are_one_document(spec: Any, run_llmb: Any, tmp_path: Pat
         assert expected.startswith("one of a100, b200, ")
         assert expected.endswith('source = "the data sheet"\n')
         assert errors[1] == {
-            "message": "unknown GPU type cpuu",
+            "message": "unknown GPU type npu7",
             "file": str(spec.file),
             "key": "workload.gpu_type",
-            "nearest": "cpu",
+            "nearest": None,
         }
     assert nothing_touched(tmp_path)
 

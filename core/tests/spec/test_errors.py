@@ -417,12 +417,11 @@ def test_all_errors_of_a_spec_are_reported_together(spec: Any) -> None:
 
 def test_an_error_is_one_line_with_file_key_value_expectation_and_nearest_name(spec: Any) -> None:
     error = spec.usual(workload={"gpu_type": "cpuu"}).errors()["workload.gpu_type"]
-    first, *lines = str(error).splitlines()
-    assert first.startswith(
+    [line] = str(error).splitlines()
+    assert line.startswith(
         f"{spec.file}: workload.gpu_type: unknown GPU type cpuu; expected one of a100, b200, b300, cpu,"
     )
-    assert first.endswith(" with these lines (did you mean 'cpu'?)")
-    assert lines[0] == "  [cpuu]"
+    assert line.endswith("accelerators.toml (did you mean 'cpu'?)")
 
 
 def test_an_error_of_a_plugin_names_the_file_and_the_key_as_written(spec: Any) -> None:

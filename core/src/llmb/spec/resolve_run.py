@@ -113,8 +113,10 @@ class RunResolver:
         known = self._accelerators
         if name not in known:
             error = unknown_name(f"unknown GPU type {format_name(name)}", name, sorted(known), key="workload.gpu_type")
-            expected = f"{error.expected}, or a table in {config_folder() / 'accelerators.toml'} with these lines"
-            errors.append(attrs.evolve(error, expected=expected, lines=example_table(name)))
+            lines = "" if error.nearest else example_table(name)  # most probably, it is misspelt
+            below = " with these lines" if lines else ""
+            expected = f"{error.expected}, or a table in {config_folder() / 'accelerators.toml'}{below}"
+            errors.append(attrs.evolve(error, expected=expected, lines=lines))
         elif len(places := self._registry.accelerator_places(name)) > 1:
             message = f"GPU type {name} is defined by {' and '.join(places)}; remove all except one"
             errors.append(Fault(message=message, key="workload.gpu_type"))
