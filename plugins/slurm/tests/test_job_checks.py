@@ -178,15 +178,32 @@ def test_a_time_limit_is_read_as_slurm_prints_it(text: str, seconds: int | None)
     assert parse_duration_s(text) == seconds
 
 
+MIXED = {"nodes.nvl": "idle|36|gpu:gb300:4;mixed|2|gpu:h100:8;down|9|gpu:a100:8;idle|9|gpu:l4:1;idle|9|(null)"}
+
+
 def test_nodes_with_other_gpus_on_which_slurm_may_start_the_job_are_named() -> None:
-    mixed = {"nodes.nvl": "idle|36|gpu:gb300:4;mixed|2|gpu:h100:8;down|9|gpu:a100:8;idle|9|gpu:l4:1;idle|9|(null)"}
-    check = checked(mixed)["nodes"]
+    check = checked(MIXED)["nodes"]
     assert check.ok is None
     assert check.detail == (
         "nvl has 36 nodes with GB300 GPUs; the job needs 36, but Slurm may start it on 2 nodes with gpu:h100:8"
     )
     assert check.remedy.startswith("select nodes with constraint or nodelist in [target]; `sinfo -p nvl ")
-    assert checked(mixed, constraint="gb300")["nodes"].ok
+    assert checked(MIXED, constraint="gb300")["nodes"].ok
+
+
+@pytest.mark.parametrize(
+    ("sbatch", "selects"),
+    [
+        ({"nodefile": "/w/nodes"}, True),
+        ({"gpus-per-task": "gb300:1"}, True),
+        ({"gpus-per-task": 1}, False),
+        ({"licenses": "scratch:2", "switches": 1}, False),
+    ],
+)
+def test_only_options_of_sbatch_that_select_nodes_prevent_the_warning_about_other_gpus(
+    sbatch: dict[str, str | int], selects: bool
+) -> None:
+    assert checked(MIXED, sbatch=sbatch)["nodes"].ok is (True if selects else None)
 
 
 @pytest.mark.parametrize(

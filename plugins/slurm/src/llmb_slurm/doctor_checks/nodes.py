@@ -17,6 +17,9 @@ MORE_GPUS = "use more GPUs, or another partition; `scontrol show partition | gre
 
 MORE_NODES = "use fewer GPUs, or a partition with more such nodes; `sinfo -o '%P %D %G'` lists them"
 
+GPU_REQUESTS = ("gpus-per-task", "gpus-per-socket")
+"""Options of [target.sbatch] whose value may name the type of the GPUs, such as ``h100:1``."""
+
 UNUSABLE = re.compile(r"(?i)(down|drain|fail|future|inval|unk|maint|reboot|power(ed|ing)_down|no_respond)|.*\*$")
 """States of nodes on which no job starts. An asterisk marks a node that does not respond."""
 
@@ -152,7 +155,9 @@ def _check_other_gpus(name: str, detail: str, others: Sequence[Nodes]) -> Doctor
 
 def _selects_nodes(options: SlurmOptions) -> bool:
     """Check whether the user selects nodes. Which GPUs these have is not checked."""
-    return bool(options.constraint or options.nodelist or options.exclude or options.reservation or options.sbatch)
+    types_gpus = any(":" in str(options.sbatch.get(name)) for name in GPU_REQUESTS)
+    selects = types_gpus or "nodefile" in options.sbatch
+    return bool(options.constraint or options.nodelist or options.exclude or options.reservation or selects)
 
 
 def _too_few(detail: str, remedy: str = MORE_NODES, *, name: str = "nodes") -> DoctorCheck:
