@@ -7,7 +7,7 @@ from typing import Final
 
 from llmb.logs.files import read_part
 from llmb.logs.signature_search import Hit, line_at
-from llmb.logs.timestamps import comparable, seconds_in, time_at
+from llmb.logs.timestamps import comparable, seconds_between, time_at
 from llmb.values.failure import Signature
 
 SIDE_EFFECTS: Final = 16 << 10
@@ -35,6 +35,6 @@ def ending_below(hit: Hit, endings: Iterable[Signature]) -> Hit | None:
         return None
     place, signature = min(found, key=lambda each: each[0])
     ending = Hit(hit.path, hit.offset + place, signature)
-    before, after = (seconds_in(line_at(each.path, each.offset).raw) for each in (hit, ending))
-    is_late = before is not None and after is not None and after - before > AT_ONCE_S
+    after_s = seconds_between(*(line_at(each.path, each.offset).raw for each in (hit, ending)))
+    is_late = after_s is not None and after_s > AT_ONCE_S
     return None if is_late else ending

@@ -11,6 +11,12 @@ from typing import Final
 NEARBY: Final = 16 << 10
 """Bytes before and after a line that are searched for a time."""
 
+DatedTimestamp = tuple[int, int, int, int, int, float]
+
+MONTHS: Final = 12
+SOME_YEAR: Final = 2001
+"""A year for times that have none."""
+
 Timestamp = tuple[int | None, int, int, int, int, float]
 """Year, month, day, hour, minute and second. The year is None if the log omits it, as glog does."""
 
@@ -34,13 +40,13 @@ def time_at(path: Path, offset: int) -> Timestamp | None:
     return _read_time(match) if match else None
 
 
-def seconds_in(line: bytes) -> float | None:
-    """Return the first time in a line in seconds, as if it were of 2001, or None if the line has no possible time."""
-    match = _TIME.search(line)
-    if match is None:
+def seconds_between(line: bytes, later: bytes) -> float | None:
+    """Return the seconds from the first time in a line to that in another, or None if one has no possible time."""
+    times = [_read_time(match) for each in (line, later) if (match := _TIME.search(each))]
+    if len(times) < 2 or not all(1 <= month <= MONTHS for _, month, *_ in times):
         return None
-    _, month, day, hour, minute, second = _read_time(match)
-    return timegm((2001, month, day, hour, minute, 0)) + second if 1 <= month <= 12 else None
+    begin, end = (timegm((*date, hour, minute, 0)) + second for *date, hour, minute, second in comparable(times))
+    return end - begin
 
 
 def _read_time(match: re.Match[bytes]) -> Timestamp:
@@ -49,7 +55,20 @@ def _read_time(match: re.Match[bytes]) -> Timestamp:
     return year, month, day, int(match["hour"]), int(match["minute"]), float(match["second"].replace(b",", b"."))
 
 
-def comparable(times: Sequence[Timestamp]) -> Sequence[tuple[float, ...]]:
-    """Return the times in a form that orders them. The year counts only if all of them have one."""
-    dated = [(year or 0, *rest) for year, *rest in times]
-    return dated if all(time[0] for time in dated) else [(0, *rest) for _, *rest in dated]
+def comparable(times: Sequence[Timestamp]) -> Sequence[DatedTimestamp]:
+    """Return the times with a year, which orders them. The years of a log count only if all times have one.
+
+    Without years, times in January are those of the year after times in December, since they are of one run.
+    """
+    months = [month for _, month, *_ in times]
+    over_new_year = max(months) - min(months) > MONTHS / 2
+    all_dated = all(year for year, *_ in times)
+
+    def find_year(year: int | None, month: int) -> int:
+        if year and all_dated:
+            return year
+        return SOME_YEAR + 1 if over_new_year and month <= MONTHS / 2 else SOME_YEAR
+
+    return [
+        (find_year(year, month), month, day, hour, minute, second) for year, month, day, hour, minute, second in times
+    ]
