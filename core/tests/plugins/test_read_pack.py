@@ -250,6 +250,43 @@ def test_a_signature_of_a_pack_names_rank_host_and_who_can_fix_it(config: Path, 
     assert (failure.cause, failure.origin, failure.host, failure.rank) == ("bus 7 broke", "infrastructure", "node3", 5)
 
 
+@pytest.mark.parametrize(
+    ("keys", "cause"),
+    [({}, "a bus broke"), ({"yields_to": ["a disk is full"]}, "a disk is full"), ({"survivable": True}, "the end")],
+)
+def test_a_signature_of_a_pack_gives_way_to_what_explains_the_end(
+    config: Path, tmp_path: Path, keys: dict[str, Any], cause: str
+) -> None:
+    write_framework(config)
+    tables = [{"needle": "bus 7 broke", "cause": "a bus broke", **keys}, {"needle": "end 1", "cause": "the end"}]
+    write(config, "signatures.toml", tomli_w.dumps({"signatures": tables}))
+    text = "ERROR: bus 7 broke\n" + "loading a shard\n" * 9 + "ERROR: end 1\nOSError: No space left on device\n"
+    failure = llmb.parse(write(tmp_path, "a.log", f"iter 1: 2.5 s\n{text}"), framework="mylm").failure
+    assert failure
+    assert failure.cause == cause
+
+
+def test_a_signature_that_yields_to_an_unknown_cause_is_an_error(config: Path) -> None:
+    tables = [{"needle": "bus", "cause": "a bus broke", "yields_to": ["a disk is ful", "a bus broke"]}]
+    file = write(config, "signatures.toml", tomli_w.dumps({"signatures": tables}))
+    [error] = [each.error for each in llmb.list_plugins() if each.error]
+    assert error == (
+        f'{file}: signatures[0].yields_to: unknown cause "a disk is ful"; expected the cause of a signature of llmb '
+        "or of this file (did you mean 'a disk is full'?)"
+    )
+
+
+def test_a_plugin_whose_signature_yields_to_an_unknown_cause_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = {"needle": "bus", "cause": "a bus broke", "yields_to": ["a disk is ful"]}
+    write(tmp_path, "bus_pack/__init__.py", "")
+    write(tmp_path, "bus_pack/signatures.toml", tomli_w.dumps({"signatures": [table]}))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=r"invalid Signature\.yields_to 'a disk is ful'"):
+        llmb.read_signatures("bus_pack", "signatures.toml")
+
+
 @pytest.mark.parametrize(("key", "expression"), [("pattern", "("), ("detail", "("), ("detail", "bus 7")])
 def test_an_invalid_expression_of_a_pack_is_an_error_of_its_file(config: Path, key: str, expression: str) -> None:
     table = {"needle": "bus", "cause": "a bus broke", key: expression}

@@ -35,19 +35,6 @@ PEER_DIED: Final = "another process of the run died"
 IMPORT_ERRORS: Final = ("ImportError", "ModuleNotFoundError")
 """Exceptions that programs also print about an optional module, before they continue without it."""
 
-UNRESOLVED: Final = "a host name cannot be resolved"
-"""The cause of errors that libraries also print about a request that they skip or repeat."""
-
-FULL_DISKS: Final = ("a disk is full", "the disk quota is used up")
-INCOMPLETE_FILES: Final = (
-    "a checkpoint is damaged",
-    "a checkpoint could not be written or read",
-    "a file of a checkpoint or of the dataset is damaged",
-    "a file of the dataset is cut off",
-    "a file of the model is damaged",
-)
-"""The causes of signatures of a full disk, and of those of files that another process could not write completely."""
-
 OF_LAUNCHERS: Final = ("CalledProcessError",)
 """Exceptions that launchers raise because of another process, besides those that name the connection to it."""
 
@@ -127,9 +114,9 @@ class Diagnosis:
         if best.signature.primary:
             failure = self._failure(best.signature, best.path, best.offset, best.cause, best.process)
             return (
-                self._full_disk(best)
+                self._explanation(best)
                 or self._after_import(best, failure.evidence.encode())
-                or self._after_lookup(best, endings, warnings=warnings)
+                or self._after_survival(best, endings, warnings=warnings)
                 or failure
             )
         errors = self.errors({hit.path: hit.offset for hit in hits})
@@ -174,23 +161,27 @@ class Diagnosis:
         continued = sum(self._process(hit.path, each.line).rank == rank for each in lines) > AT_THE_END
         return self._exception(hit.path, final) if continued and final.exception not in OF_LAUNCHERS else None
 
-    def _full_disk(self, hit: Hit) -> Failure | None:
-        """Return the full disk that left an incomplete file, of which a process on another node may complain first."""
-        if hit.signature.cause not in INCOMPLETE_FILES:
+    def _explanation(self, hit: Hit) -> Failure | None:
+        """Return the cause to which this one yields, such as the full disk that left a damaged file, or None.
+
+        A process on another node may have complained about the file first.
+        """
+        if not hit.signature.yields_to:
             return None
-        search = self.search.select(lambda each: each.cause in FULL_DISKS)
+        search = self.search.select(lambda each: each.cause in hit.signature.yields_to)
         found = (search.find(path, self.starts.get(path, 0), warnings=False) for path in self.paths)
         hits = [each for each in found if each]
         best = earliest_hit(hits) if hits else None
         return self._failure(best.signature, best.path, best.offset, best.cause) if best else None
 
-    def _after_lookup(self, hit: Hit, endings: Sequence[Signature], *, warnings: bool) -> Failure | None:
-        """Return the known cause of the end of a process that continued after it could not resolve a host name."""
-        is_lookup = hit.signature.cause == UNRESOLVED
-        if not is_lookup or not (continued := find_continuation(hit.path, hit.offset, hit.signature.needle)):
+    def _after_survival(self, hit: Hit, endings: Sequence[Signature], *, warnings: bool) -> Failure | None:
+        """Return the known cause of the end of a process that survived an error, such as a failed lookup, or None."""
+        if not hit.signature.survivable:
+            return None
+        if not (continued := find_continuation(hit.path, hit.offset, hit.signature.needle)):
             return None
         first, start = continued
-        others = self.search.select(lambda each: each.primary and each.cause != UNRESOLVED)
+        others = self.search.select(lambda each: each.primary and not each.survivable)
         if (found := others.find(hit.path, first, warnings=False)) and found.offset < start:
             return self._failure(found.signature, found.path, found.offset, found.cause, found.process)
         later = attrs.evolve(self, starts={**self.starts, hit.path: start})

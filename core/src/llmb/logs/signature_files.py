@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 import attrs
 
+from llmb.values.error_text import format_value
 from llmb.values.errors import Fault
 from llmb.values.failure import Signature
+from llmb.values.nearest_name import nearest_name
 from llmb.values.scalars import NonEmptyStr
 from llmb.values.typed import decode
 
@@ -56,7 +58,7 @@ class Needles:
 def decode_signatures(tables: Mapping[str, Any]) -> tuple[tuple[Signature, ...], tuple[Fault, ...]]:
     """Return the signatures of a pack's file, or all errors of the file. Remedies are those of `read_signatures`."""
     file, errors = decode(tables, SignaturesFile, "")
-    found: list[Signature] = []
+    found: list[tuple[str, Signature]] = []
     faults = [*errors]
     for index, entry in enumerate(file.signatures if file else ()):
         key = f"signatures[{index}]"
@@ -67,8 +69,26 @@ def decode_signatures(tables: Mapping[str, Any]) -> tuple[tuple[Signature, ...],
         for table in _one_needle_each(entry, needles.needles) if needles else ():
             signature, errors = decode(table, Signature, key)
             faults += errors
-            found += [_with_commands(signature)] if signature else []
-    return tuple(found), tuple(dict.fromkeys(faults))
+            found += [(key, _with_commands(signature))] if signature else []
+    signatures = tuple(signature for _, signature in found)
+    causes = _causes_of((*known_signatures(), *signatures))
+    faults += [
+        _unknown_cause(name, key, causes) for key, each in found for name in each.yields_to if name not in causes
+    ]
+    return signatures, tuple(dict.fromkeys(faults))
+
+
+def _causes_of(signatures: Iterable[Signature]) -> frozenset[str]:
+    return frozenset(each.cause for each in signatures)
+
+
+def _unknown_cause(name: str, key: str, causes: Collection[str]) -> Fault:
+    return Fault(
+        message=f"unknown cause {format_value(name)}",
+        key=f"{key}.yields_to",
+        expected="the cause of a signature of llmb or of this file",
+        nearest=nearest_name(name, sorted(causes)),
+    )
 
 
 def _one_needle_each(entry: Mapping[str, Any], needles: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -81,7 +101,7 @@ def _one_needle_each(entry: Mapping[str, Any], needles: Mapping[str, str]) -> li
 def known_signatures() -> tuple[Signature, ...]:
     """Return the signatures that core ships."""
     tables = sorted(files("llmb.logs").joinpath("signatures").iterdir(), key=lambda file: file.name)
-    return tuple(each for file in tables for each in _signatures_in(file))
+    return _checked([each for file in tables for each in _signatures_in(file)])
 
 
 def preparation_failure(log: str) -> Signature | None:
@@ -96,9 +116,10 @@ def read_signatures(package: str, name: str) -> tuple[Signature, ...]:
 
     Instead of ``needle`` and ``source``, an entry may have a table ``needles``: the source of each of several texts. A
     command that prints the earliest errors in all logs replaces ``{first_errors}`` in a remedy. One that prints the
-    last messages of all ranks replaces ``{last_messages}``.
+    last messages of all ranks replaces ``{last_messages}``. Raise ValueError if ``yields_to`` of an entry has a cause
+    that neither llmb's signatures nor those of the file have.
     """
-    return tuple(_signatures_in(files(package).joinpath(name)))
+    return _checked([*_signatures_in(files(package).joinpath(name))], known_signatures())
 
 
 def signature_of_exception(name: str) -> Signature:
@@ -119,6 +140,15 @@ def _signatures_in(file: Traversable) -> Iterator[Signature]:
     for entry in tomllib.loads(file.read_text(encoding="utf-8"))["signatures"]:
         for table in _one_needle_each(entry, entry.get("needles", {})):
             yield _with_commands(Signature(**table))
+
+
+def _checked(signatures: Sequence[Signature], more: Sequence[Signature] = ()) -> tuple[Signature, ...]:
+    """Return the signatures. Raise ValueError if one yields to a cause that neither they nor ``more`` have."""
+    causes = _causes_of((*signatures, *more))
+    for each in signatures:
+        if unknown := [name for name in each.yields_to if name not in causes]:
+            raise ValueError(f"invalid Signature.yields_to {unknown[0]!r}; expected the cause of another signature")
+    return tuple(signatures)
 
 
 def _with_commands(signature: Signature) -> Signature:

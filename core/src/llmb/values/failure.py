@@ -44,6 +44,10 @@ class Signature:
     elsewhere. It may continue in the lines after it, and labels of ranks are left out. Its groups ``rank`` and ``host``
     name the process that failed, and its group ``detail`` replaces ``detail``. A group ``rank`` may be a list such as
     ``0-3,7``.
+
+    ``yields_to`` are causes that explain this one, wherever the logs contain them, such as a full disk that left a
+    damaged file. ``survivable`` is True if programs often continue after the text. If the process did, what then ended
+    it is the cause.
     """
 
     needle: NonEmptyStr
@@ -56,6 +60,8 @@ class Signature:
     detail: str = attrs.field(default="", validator=_check_detail)
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     pattern: str = attrs.field(default="", validator=_check_expression)
+    yields_to: tuple[NonEmptyStr, ...] = ()
+    survivable: bool = False
 
     @property
     def weight(self) -> int:
