@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import gc
 import os
 import sys
@@ -55,7 +57,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # they print local variables, which may contain secrets
 )
 for _command in COMMANDS:
-    app.command(cls=Command, epilog=epilog(_command.__name__))(_command)
+    app.command(_command.__name__, cls=Command, epilog=epilog(_command.__name__))(_command)
 app.command("new-plugin", cls=Command, epilog=epilog("new-plugin"))(new_plugin)
 app.command("help", cls=Command, epilog=epilog("help"))(help_topic)
 
@@ -119,8 +121,10 @@ def _run_command(arguments: Sequence[str]) -> int:
     if not arguments and COMPLETION not in os.environ:
         output.print_text(FIRST_COMMANDS)
         return 0
+    words = _with_global_options_first(arguments)
+    command = next((each for each in words if each not in GLOBAL_OPTIONS), "")
     try:
-        return app(_with_global_options_first(arguments), standalone_mode=False, prog_name="llmb") or 0
+        return _app_for(command)(words, standalone_mode=False, prog_name="llmb") or 0
     except llmb.LlmbError as error:
         _print_traceback()
         _print_error(error, as_json)
@@ -131,6 +135,20 @@ def _run_command(arguments: Sequence[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         _print_error(llmb.LlmbError("interrupted"), as_json)
         return INTERRUPTED
+
+
+@functools.cache
+def _app_for(command: str) -> typer.Typer:
+    """Return an app with this command only. Typer takes longer to create all commands than most commands take.
+
+    Return all commands for ``llmb help``, an unknown command, and the options of ``llmb`` itself.
+    """
+    found = [each for each in app.registered_commands if each.name == command != "help"]
+    if not found:
+        return app
+    narrowed = copy.copy(app)
+    narrowed.registered_commands = found
+    return narrowed
 
 
 def _with_global_options_first(arguments: Sequence[str]) -> list[str]:

@@ -114,8 +114,9 @@ def _compare_ranks(plan: RunPlan, logs: RunLogs, attempts: Sequence[Attempt]) ->
 
 
 def _determine_ending(plan: RunPlan, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ending:
-    status, known = past.status, registry.signatures(plan.run.framework)
-    remedy = status.remedy or (known_remedy(status.reason, known) if status.reason else "")
+    status, remedy = past.status, past.status.remedy
+    if status.reason and not remedy:  # without a reason, no plugin needs to be imported for its signatures
+        remedy = known_remedy(status.reason, registry.signatures(plan.run.framework))
     return determine_ending(
         attrs.evolve(status, remedy=remedy),
         steps_done=logs.series.count,
