@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import logging
 import os
 import signal
@@ -16,7 +17,6 @@ from typing import Any
 
 import pytest
 import typer.main
-from hypothesis import settings
 
 REQUIRE_REAL = "LLMB_REQUIRE_REAL"
 
@@ -31,6 +31,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["MPLCONFIGDIR"] = str(config.rootpath / ".pytest_cache/matplotlib")  # the index of all fonts
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # inherited from a background job of a shell
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    from hypothesis import settings  # pytest rewrites its modules, and caches them only from here on
+
     # A busy machine may take long for an example. CI tries the same examples each time, all others new ones.
     settings.register_profile("busy", deadline=None, derandomize=bool(os.environ.get(REQUIRE_REAL)))
     settings.load_profile("busy")
@@ -40,6 +42,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Start two processes per core, because most tests wait most of the time. Run chosen files in this process."""
     chosen = config.option.keyword or any(Path(argument.split("::")[0]).is_file() for argument in config.args)
     return 0 if chosen else 2 * (os.cpu_count() or 1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Do not search the tests for unused cycles, neither while they are collected nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
-
 from llmb import Job
 
 
@@ -19,6 +16,9 @@ def option(command: tuple[str, ...], name: str) -> str:
 
 def composed(job: Job, folder: Path) -> dict[str, Any]:
     """Write the configuration file of the job into ``folder`` and return the composed configuration."""
+    from hydra import compose, initialize_config_dir  # takes a tenth of a second in each process that collects tests
+    from omegaconf import OmegaConf
+
     command = job.phases[-1].command
     name, path = option(command, "--config-name"), option(command, "--config-path")
     (folder / name).write_text(job.files[f"{path}/{name}"])

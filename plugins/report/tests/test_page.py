@@ -14,7 +14,6 @@ from parts.command_line import Llmb, command_line
 from parts.recorded_runs import PUBLISHED_S, record_runs
 
 from llmb import Failure, ReportedRun, ReportedSet, find_run
-from llmb_report.scaling_plots import find_scalings
 
 from .conftest import Render, step_times
 
@@ -200,6 +199,8 @@ def test_sets_of_one_configuration_are_counted_once(render: Render) -> None:
 
 
 def test_partial_metrics_do_not_count_in_the_efficiency() -> None:
+    from llmb_report.scaling_plots import find_scalings  # imports Matplotlib
+
     def run(run_id: str, rate: float, *, complete: bool) -> ReportedRun:
         result = {"run_id": run_id, "window_complete": complete, "metrics": {"tokens_per_s_per_gpu": rate}}
         return ReportedRun(result=result)
