@@ -1,11 +1,12 @@
 """Loading of one plugin: the version of llmb that it requires, its import, and its match with the hooks of its kind."""
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import attrs
 
@@ -31,11 +32,14 @@ def load(entry: PluginEntry) -> Plugin:
     else:
         with guard.running(f"import of {entry.value}"):
             plugin = _import(entry.value)
-    if inspect.ismodule(plugin) and not any(_marked_methods(plugin)):
+    with guard.running("the check of its hooks"):
+        members = _members(plugin)
+        marked = [*_marked_methods(plugin, members)]
+    if inspect.ismodule(plugin) and not marked:
         raise guard.error(f"the entry point {entry.value} names a module; expected MODULE:CLASS")
     with guard.running("the check of its hooks"):
-        problems = [*_hook_problems(plugin, entry.kind)]
-        hooks = {} if problems else _implemented_hooks(plugin, entry.kind)
+        problems = [*_hook_problems(marked, members, entry.kind)]
+        hooks = {} if problems else _implemented_hooks(marked, entry.kind)
     attributes = {}
     for name, (matches, expected) in ATTRIBUTES[entry.kind].items():
         with guard.running(name):
@@ -120,25 +124,63 @@ ATTRIBUTES: Mapping[str, Mapping[str, tuple[Callable[[object], bool], str]]] = {
 """The attributes of each kind of plugin, each with its check and what the check expects."""
 
 
-def _hook_problems(plugin: object, kind: str) -> Iterator[str]:
+@attrs.frozen
+class _MarkedMethod:
+    """A method that is marked with `hookimpl`, with the options of the mark."""
+
+    name: str
+    options: Mapping[str, Any]
+    plugin: object
+
+    @property
+    def hook(self) -> str:
+        """The hook that the method implements."""
+        return str(self.options.get("specname") or self.name)
+
+    @property
+    def method(self) -> Callable[..., Any]:
+        """The method of the plugin."""
+        return cast("Callable[..., Any]", getattr(self.plugin, self.name))
+
+    @functools.cached_property
+    def parameters(self) -> list[inspect.Parameter]:
+        """The parameters except ``*args`` and ``**kwargs``."""
+        others = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        return [each for each in inspect.signature(self.method).parameters.values() if each.kind not in others]
+
+
+def _members(plugin: object) -> Mapping[str, Any]:
+    """Return the attributes of a plugin and of its classes. No property is evaluated."""
+    members: dict[str, Any] = {}
+    for each in reversed(type(plugin).__mro__):
+        members |= vars(each)
+    return members | getattr(plugin, "__dict__", {})
+
+
+def _marked_methods(plugin: object, members: Mapping[str, Any]) -> Iterator[_MarkedMethod]:
+    for name, member in sorted(members.items(), key=lambda item: item[0]):
+        options = getattr(getattr(member, "__func__", member), f"{PROJECT}_impl", None)
+        if isinstance(options, dict):
+            yield _MarkedMethod(name, options, plugin)
+
+
+def _hook_problems(marked: Sequence[_MarkedMethod], members: Mapping[str, Any], kind: str) -> Iterator[str]:
     """Yield the ways in which a plugin does not match the hooks of its kind."""
     spec = KINDS[kind]
     hooks = [name for name in vars(spec) if hasattr(getattr(spec, name), f"{PROJECT}_spec")]
-    implemented = set()
-    for name, options in _marked_methods(plugin):
-        hook = options.get("specname") or name
-        implemented.add(hook)
-        if options.get("hookwrapper") or options.get("wrapper"):
-            yield f"{name}() is a hook wrapper, but llmb calls one implementation of each hook; remove the mark"
-        elif hook not in hooks and options.get("optionalhook"):
+    implemented = {each.hook for each in marked}
+    for each in marked:
+        if each.options.get("hookwrapper") or each.options.get("wrapper"):
+            yield f"{each.name}() is a hook wrapper, but llmb calls one implementation of each hook; remove the mark"
+        elif each.hook not in hooks and each.options.get("optionalhook"):
             continue  # of another version of llmb
-        elif hook in hooks:
-            yield from _argument_problems(name, getattr(plugin, name), getattr(spec, hook))
+        elif each.hook in hooks:
+            yield from _argument_problems(each, getattr(spec, each.hook))
         else:
-            nearest = nearest_name(hook, hooks)
-            yield f"{hook}() is not a hook of {kind}s" + (f" (did you mean {nearest!r}?)" if nearest else "")
+            nearest = nearest_name(each.hook, hooks)
+            yield f"{each.hook}() is not a hook of {kind}s" + (f" (did you mean {nearest!r}?)" if nearest else "")
     for name in hooks:
-        member = inspect.getattr_static(plugin, name, None)
+        member = members.get(name)
         unmarked = member not in (None, getattr(spec, name)) and not inspect.ismodule(member)  # of a package
         if name not in implemented and unmarked:
             yield f"{name}() is not marked with @hookimpl"
@@ -148,15 +190,14 @@ def _hook_problems(plugin: object, kind: str) -> Iterator[str]:
         yield f"it implements no hook ({', '.join(f'{name}()' for name in hooks)})"
 
 
-def _implemented_hooks(plugin: object, kind: str) -> Mapping[str, Callable[..., Any]]:
+def _implemented_hooks(marked: Sequence[_MarkedMethod], kind: str) -> Mapping[str, Callable[..., Any]]:
     """Return each hook that a plugin without `_hook_problems` implements, as a function of all its arguments."""
-    named = {options.get("specname") or name: name for name, options in _marked_methods(plugin)}
-    return {hook: _leaving_out(getattr(plugin, name)) for hook, name in named.items() if hook in vars(KINDS[kind])}
+    return {each.hook: _leaving_out(each) for each in marked if each.hook in vars(KINDS[kind])}
 
 
-def _leaving_out(method: Callable[..., Any]) -> Callable[..., Any]:
+def _leaving_out(marked: _MarkedMethod) -> Callable[..., Any]:
     """Return a function that calls a method without the arguments that the method leaves out."""
-    names = [each.name for each in _named_parameters(method)]
+    method, names = marked.method, [each.name for each in marked.parameters]
 
     def call(**arguments: Any) -> Any:
         return method(**{name: arguments[name] for name in names if name in arguments})
@@ -164,27 +205,15 @@ def _leaving_out(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _marked_methods(plugin: object) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the methods that are marked with `hookimpl`, with the options of the mark. No property is evaluated."""
-    for name in dir(plugin):
-        if name.startswith("__"):
-            continue  # of Python, for which the search below is slow
-        member = inspect.getattr_static(plugin, name, None)
-        options = getattr(getattr(member, "__func__", member), f"{PROJECT}_impl", None)
-        if isinstance(options, dict):
-            yield name, options
-
-
-def _argument_problems(name: str, method: Callable[..., Any], hook: Callable[..., Any]) -> Iterator[str]:
-    passed = [each for each in inspect.signature(hook).parameters if each != "self"]
-    named = _named_parameters(method)
+def _argument_problems(marked: _MarkedMethod, hook: Callable[..., Any]) -> Iterator[str]:
+    name, named, passed = marked.name, marked.parameters, _passed_arguments(hook)
     if unknown := [each.name for each in named if each.default is each.empty and each.name not in passed]:
         yield f"{name}() requires {', '.join(unknown)}, but the hook passes {', '.join(passed) or 'no argument'}"
     elif positional := [each.name for each in named if each.kind is each.POSITIONAL_ONLY]:
         yield f"{name}() takes {', '.join(positional)} by position only, but hooks are called by keyword"
 
 
-def _named_parameters(method: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return the parameters of a method except ``*args`` and ``**kwargs``."""
-    others = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [each for each in inspect.signature(method).parameters.values() if each.kind not in others]
+@functools.cache
+def _passed_arguments(hook: Callable[..., Any]) -> list[str]:
+    """Return the arguments that llmb passes to the implementations of a hook."""
+    return [each for each in inspect.signature(hook).parameters if each != "self"]
