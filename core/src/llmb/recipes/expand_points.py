@@ -84,6 +84,9 @@ def _expand(table: PointTable, recipe: RecipeTable, key: str) -> tuple[list[Poin
     if errors:
         return [], errors
     points: list[Point] = []
+    rule = scaling_rule(table, table.other_gpus) if table.other_gpus else None
+    names = itertools.product(table.gpu_type, table.dtype)
+    settings = {(gpu_type, dtype): _settings(table, recipe, gpu_type, dtype) for gpu_type, dtype in names}
     for gpu_type, gpus in itertools.product(table.gpu_type, table.gpus):
         parallelism, wrong = _parallelism(table, model, gpus, _gpus_per_node(gpu_type), key)
         errors += wrong
@@ -103,9 +106,9 @@ def _expand(table: PointTable, recipe: RecipeTable, key: str) -> tuple[list[Poin
                 offload_layers=table.offload_layers,
                 cuda_graphs=table.cuda_graphs,
                 time_limit_s=table.time_limit,
-                settings=_settings(table, recipe, gpu_type, dtype),
+                settings=settings[gpu_type, dtype],
                 options=table.options,
-                rule=scaling_rule(table, table.other_gpus) if table.other_gpus else None,
+                rule=rule,
             )
             for dtype in table.dtype
         ]

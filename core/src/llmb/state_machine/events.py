@@ -1,7 +1,8 @@
 """Events: what happens to runs, as typed values, and their form in a record's ``events.jsonl``."""
 
+import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, cast
 
 import attrs
@@ -192,12 +193,16 @@ def _decode_table(table: dict[str, Any], run_id: str) -> Event | None:
     if cls is None:
         return None
     if cls is JobEnded:
-        known = {field.name for field in attrs.fields(JobStatus)}
-        status = {name: value for name, value in table["status"].items() if name in known}
+        status = {name: value for name, value in table["status"].items() if name in _field_names(JobStatus)}
         table = {**table, "status": JobStatus(**status)}
-    known = {field.name for field in attrs.fields(cast("Any", cls))} - {"run_id"}
-    values, _ = decode_fields({name: table[name] for name in known if name in table}, cls, "", required=False)
+    known = {name: table[name] for name in _field_names(cast("Any", cls)) if name in table and name != "run_id"}
+    values, _ = decode_fields(known, cls, "", required=False)
     return cls(run_id=run_id, **values)  # raises TypeError without a required value
+
+
+@functools.cache
+def _field_names(cls: Hashable) -> tuple[str, ...]:
+    return tuple(field.name for field in attrs.fields(cast("Any", cls)))
 
 
 def _guess_class(table: Mapping[str, Any]) -> type[Event] | None:

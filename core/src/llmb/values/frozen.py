@@ -78,7 +78,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> FrozenMap[str,
     for key, value in above.items():
         old = both.get(key)
         both[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-    return FrozenMap(both)
+    return FrozenMap(both, deep=all(isinstance(each, FrozenMap) and each.deep for each in (below, above)))
 
 
 def table_of(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
