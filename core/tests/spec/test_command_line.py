@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomli_w
+from parts import forked
 
 import llmb
 from llmb.cli.typed_spec import TypedSpec
@@ -220,21 +219,10 @@ def test_an_unusable_file_is_one_line(spec: Any, run_llmb: Any, tmp_path: Path, 
     assert nothing_touched(tmp_path)
 
 
-WITHOUT_CAPABILITIES = """
-import ctypes, json, os, sys
-from llmb.cli.app import main
-if os.getuid() == 0:  # root without its capabilities is denied what the mode of a file denies
-    header, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
-    assert ctypes.CDLL(None).capset(header, none) == 0
-sys.argv = ["llmb", *json.loads(sys.argv[1])]
-main()
-"""
-
-
 def without_privilege(*arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Run ``llmb`` as a process for which permissions count, even if root runs the tests."""
-    command = [sys.executable, "-c", WITHOUT_CAPABILITIES, json.dumps(list(map(str, arguments)))]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=False)
+    words = [*map(str, arguments)]
+    return forked.run_llmb(words, env={**os.environ, **env}, without_rights=os.geteuid() == 0)
 
 
 @pytest.fixture
