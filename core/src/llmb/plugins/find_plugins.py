@@ -1,8 +1,9 @@
 """Installed plugins and packs, found from their metadata. Nothing of them is imported here."""
 
+import functools
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -109,7 +110,7 @@ def _entries() -> Iterator[PluginEntry]:
 
 def _describe(points: Sequence[metadata.EntryPoint], distribution: metadata.Distribution) -> list[PluginEntry]:
     """Describe the plugins of a distribution. Its name is empty if the metadata has none."""
-    about, requires = distribution.metadata, _accepted_versions(distribution.requires or ())
+    about, requires = distribution.metadata, _accepted_versions(tuple(distribution.requires or ()))
     name = about["Name"] if "Name" in about else ""  # noqa: SIM401  # its type has no get, and a missing key warns
     version = about["Version"] if "Version" in about else ""  # noqa: SIM401  # the same
     return [
@@ -125,7 +126,8 @@ def _describe(points: Sequence[metadata.EntryPoint], distribution: metadata.Dist
     ]
 
 
-def _accepted_versions(requirements: Iterable[str]) -> str:
+@functools.cache  # a program with many registries finds the same plugins again
+def _accepted_versions(requirements: tuple[str, ...]) -> str:
     """Return the version specifier of the requirement on llmb, or "" if no such requirement can be read."""
     if not any(text.lower().startswith("llmb") for text in requirements):
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -33,17 +34,21 @@ KIND_TITLES: Mapping[str, str] = {
 }
 
 
-def render_page(report: Report) -> str:
-    """Return the report as one HTML file."""
+@functools.cache
+def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     environment.filters |= {"number": text.number, "ratio": text.ratio, "counted": text.counted}
-    template = environment.from_string(resource_text("llmb_report", "page.html.j2"))
+    return environment.from_string(resource_text("llmb_report", "page.html.j2"))
+
+
+def render_page(report: Report) -> str:
+    """Return the report as one HTML file."""
     names = text.labels(report.sets)
     with plotting():
         plots = _plots(report, names)
-    return template.render(
+    return _template().render(
         report=report,
         names=names,
         title=text.page_title(report.sets),
