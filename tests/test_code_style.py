@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from parts.repository import ROOT, is_test, tracked_files
+from parts.repository import ROOT, is_test, statements, tracked_files
 
 CORE = ROOT / "core/src/llmb"
 
@@ -80,7 +80,7 @@ def test_no_exit_trap_reads_a_local_variable() -> None:
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield f"{path.relative_to(ROOT)}: {node.name}", (node.end_lineno or 0) - node.lineno + 1
 

@@ -18,7 +18,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
-from parts.repository import ROOT, is_test, tracked_files
+from parts.repository import ROOT, is_test, statements, tracked_files
 
 PROSE = ("*.py", "*.md", "*.sh", "*.toml", ".ci/*", "benchmarks/*")
 FIRST_CHECKED_COMMIT = "68b3642"
@@ -26,7 +26,6 @@ LONGEST_SUBJECT = 72
 
 OPENINGS = {"What", "Whether", "How", "Where", "Which", "Why", "When", "That", "Those", "Who"}
 OPENINGS_OF_FUNCTIONS = OPENINGS | {"All", "As", "One", "Of"}
-STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)  # expressions contain no docstrings
 PROPERTIES = {"property", "cached_property", "setter"}
 
 # A banned phrase (a space matches any white space), and the words to use instead.
@@ -85,14 +84,11 @@ def findings(path: Path) -> list[str]:
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.Constant]]:
     """Yield each module, class and function that has a docstring, with the docstring."""
-    unread: list[ast.AST] = [tree]
-    while unread:
-        node = unread.pop()
+    for node in statements(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             match node.body:
                 case [ast.Expr(value=ast.Constant(value=str()) as text), *_]:
                     yield node, text
-        unread += (each for each in ast.iter_child_nodes(node) if isinstance(each, STATEMENTS))
 
 
 def place(node: ast.Constant) -> tuple[int, int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -18,3 +20,13 @@ def tracked_files(*patterns: str) -> list[Path]:
 def is_test(path: Path) -> bool:
     """Check whether a file belongs to the tests."""
     return "tests" in path.relative_to(ROOT).parts
+
+
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield the module and all that contains statements. Expressions, most of the tree, are not visited."""
+    unread: list[ast.AST] = [tree]
+    while unread:
+        node = unread.pop()
+        yield node
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            unread += getattr(node, part, ())
