@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from parts.command_line import Llmb, command_line
+from parts.finished_run import FinishedRun
 from parts.forked import run_llmb_into
 
 import llmb as library
@@ -29,11 +30,14 @@ def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
     return command_line(capsys)
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    return FinishedRun(tmp_path_factory.mktemp("toy"))
+
+
 @pytest.fixture
-def run_id(toy: Any) -> str:
-    [result] = library.run(library.load(toy.spec("one")))
-    assert result.metrics
-    return result.run_id
+def run_id(finished: FinishedRun, monkeypatch: pytest.MonkeyPatch) -> str:
+    return finished.restore(monkeypatch)
 
 
 def unpack(file: Path) -> Files:

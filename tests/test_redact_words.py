@@ -7,10 +7,10 @@ import re
 import socket
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from parts.command_line import Llmb, command_line
+from parts.finished_run import FinishedRun
 
 import llmb as library
 
@@ -20,11 +20,14 @@ def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
     return command_line(capsys)
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    return FinishedRun(tmp_path_factory.mktemp("toy"), workload={"recipe": "toy/judged", "dtype": "fp8"})
+
+
 @pytest.fixture
-def run_id(toy: Any) -> str:
-    [result] = library.run(library.load(toy.spec("one", workload={"recipe": "toy/judged", "dtype": "fp8"})))
-    assert result.metrics
-    return result.run_id
+def run_id(finished: FinishedRun, monkeypatch: pytest.MonkeyPatch) -> str:
+    return finished.restore(monkeypatch)
 
 
 def files_of(bundle: Path) -> dict[str, str]:
