@@ -143,7 +143,7 @@ def _app_for(command: str) -> typer.Typer:
 
     Return all commands for ``llmb help``, an unknown command, and the options of ``llmb`` itself.
     """
-    found = [each for each in app.registered_commands if each.name == command != "help"]
+    found = [each for each in app.registered_commands if each.name == command and command != "help"]
     if not found:
         return app
     narrowed = copy.copy(app)
