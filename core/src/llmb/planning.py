@@ -1,5 +1,6 @@
 """Plan the work of each run: its job, its script and the tasks before it. Planning starts nothing."""
 
+from collections import Counter
 from typing import Any
 
 import attrs
@@ -203,8 +204,8 @@ def _check_logs(script: Script, job: Job, scheduler: SchedulerHooks[Any]) -> Non
     """
     if missing := [phase.name for phase in job.phases if phase.measured and not script.logs.get(phase.name)]:
         raise plugin_error(scheduler, f"build_job() returned no log of the phase {missing[0]}, which is measured")
-    names = [log.rpartition("/")[2] for logs in script.logs.values() for log in logs]
-    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+    names = Counter(log.rpartition("/")[2] for logs in script.logs.values() for log in logs)
+    if duplicates := sorted(name for name, count in names.items() if count > 1):
         problem = f"build_job() returned several logs named {duplicates[0]}; each needs a different name"
         raise plugin_error(scheduler, problem)
 

@@ -58,6 +58,7 @@ class PluginRegistry:
         self._named: dict[tuple[str, str], Plugin] = {}
         self._recipes: dict[str, Recipe] = {}
         self._recipe_files = RecipeFiles()
+        self._with_valid_settings: set[tuple[str, str]] = set()
         self._signatures: dict[str, list[Signature]] = {}
 
     @functools.cached_property
@@ -92,7 +93,7 @@ class PluginRegistry:
         A published point has the merged settings of all tables. A recipe with a rule has only those of [framework].
         """
         plugin = self.framework(framework)
-        if plugin.settings is None:
+        if plugin.settings is None or (framework, address) in self._with_valid_settings:
             return
         recipe = self.recipe(address)
         tables = dict.fromkeys(point.settings for point in recipe.points) or (recipe.settings,)
@@ -100,6 +101,7 @@ class PluginRegistry:
             errors = [error for table in tables for error in decode_fields(table, plugin.settings, "framework")[1]]
         if errors:
             raise RecipeError(*located(dict.fromkeys(errors), recipe.file))
+        self._with_valid_settings.add((framework, address))
 
     def recorded_address(self, address: str) -> str:
         """Return the exact address that an address in the record of a run means, so that a rerun uses the same release.
