@@ -55,13 +55,6 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Return the scheduler of the tests. The processes that run tests do not import it."""
-    from parts.chunk_scheduler import ChunkScheduler
-
-    return ChunkScheduler(config, log)
-
-
 @pytest.fixture(autouse=True)
 def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the user's records and targets from each test."""
