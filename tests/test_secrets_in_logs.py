@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,17 @@ def test_secrets_that_a_job_prints_are_masked(toy: Any, monkeypatch: pytest.Monk
         assert not [text for text in texts if secret in text]
         assert secret not in shown
     assert all(file.stat().st_mode & 0o077 == 0 for file in record(toy) if file.parent.name == "logs")
+
+
+def test_a_secret_of_any_bytes_reaches_the_job_and_is_masked(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = b"p\xe4ss'wort"  # Latin-1
+    monkeypatch.setenv("TOY_TOKEN", os.fsdecode(secret))
+    run = toy.run(framework={"secrets": ["TOY_TOKEN"], "end": "leak", "end_step": 2})
+    printed = b"".join(file.read_bytes() for file in (toy.work(run["run_id"]) / "logs").iterdir())
+    copied = b"".join(file.read_bytes() for file in record(toy))
+    assert secret in printed
+    assert secret not in copied
+    assert b"*" * len(secret) in copied
 
 
 @pytest.mark.parametrize("on", ["host", "scheduler"])

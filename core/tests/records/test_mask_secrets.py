@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -137,6 +141,36 @@ def test_words_and_urls_without_a_secret_remain_however_a_log_is_cut(text: bytes
 def test_a_value_is_masked_as_a_shell_json_or_a_url_writes_it(written: str) -> None:
     masked = SecretMask(["it's a$ecret\"x"]).mask(f"<{written}>\n".encode())
     assert masked == b"<" + b"*" * len(written) + b">\n"
+
+
+@pytest.mark.parametrize("command", ["export -p", "set", 'set -x; : "$VALUE"', "printf '%q\\n' \"$VALUE\""])
+@pytest.mark.parametrize("value", ["it's s3cret", 's3"cr$et`1', "s3cr\\et/1+2", "s3cret é!#{x}", "~s3cret"])
+def test_a_value_is_masked_as_bash_prints_its_variables(command: str, value: str) -> None:
+    env = {"VALUE": value, "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+    printed = subprocess.run(
+        ["bash", "-c", f"{{ {command}; }} 2>&1"], env=env, stdout=subprocess.PIPE, check=True
+    ).stdout
+    assert b"cr" in printed
+    masked = SecretMask([value]).mask(printed, is_last=True)
+    assert not [line for line in masked.splitlines() if b"s3" in line]
+
+
+@pytest.mark.parametrize("value", ['s3"cr\\et', "s3cr'et\\1", "s3crét\\1"])
+def test_a_value_is_masked_as_python_prints_it(value: str) -> None:
+    for printed in (str({"VALUE": value}), json.dumps({"VALUE": value}, ensure_ascii=False)):
+        assert "s3" not in SecretMask([value]).mask_text(printed)
+
+
+def test_a_value_is_masked_as_a_url_writes_it() -> None:
+    for written in (quote("s3cret/1 +2"), quote("s3cret/1 +2", safe=""), quote_plus("s3cret/1 +2")):
+        assert (
+            SecretMask(["s3cret/1 +2"]).mask_text(f"GET /x?key={written}&a=1") == f"GET /x?key={'*' * len(written)}&a=1"
+        )
+
+
+def test_a_value_that_is_no_utf8_is_masked() -> None:
+    value = os.fsdecode("s3crét".encode("latin-1"))
+    assert SecretMask([value]).mask(b"PASSWORD=s3cr\xe9t\nkey=s3cr%E9t\n") == b"PASSWORD=******\nkey=********\n"
 
 
 def test_a_log_that_ends_within_a_secret_keeps_no_part_of_it() -> None:

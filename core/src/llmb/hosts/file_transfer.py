@@ -63,7 +63,7 @@ def _archive(files: Mapping[str, str], mode: int, token: str) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT, encoding="utf-8") as archive:
         for name, text in files.items():
-            data = text.encode()
+            data = text.encode(errors="surrogateescape")
             folder, base = posixpath.split(name)
             member = tarfile.TarInfo(f"{folder}/.{base}.{token}.partial")
             member.size, member.mode, member.mtime = len(data), mode, time.time()

@@ -73,7 +73,7 @@ class LocalHost:
 
         def write(name: str) -> None:
             with _report_write_error(Path(name)):
-                write_atomically(Path(name), files[name].encode(), mode=mode)
+                write_atomically(Path(name), files[name].encode(errors="surrogateescape"), mode=mode)
 
         with ThreadPoolExecutor(WRITERS) as threads:
             list(threads.map(write, files))

@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from llmb.values.variable_names import SECRET_NAME
 
@@ -69,11 +69,15 @@ _CUT_OFF = re.compile(rb"(?:%s)%s{0,%d}\Z" % (b"|".join(map(_begin, _SHAPES)), _
 _ENDS_IN_WORD = re.compile(_WORD + rb"\Z")
 
 
+_IN_DOUBLE_QUOTES, _OUTSIDE_QUOTES = re.compile(r'["$`\\]'), re.compile(r"^[#~]|[ !\"$&'()*,;<>?\[\\\]^`{|}]")
+"""Characters before which bash writes a backslash."""
+
+
 class SecretMask:
-    """A mask for known ``values``, however a shell, JSON or a URL writes them, for tokens and for passwords in URLs."""
+    """A mask for known ``values`` as shells, JSON, Python and URLs write them, for tokens and for passwords in URLs."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        known = {written.encode() for value in values for written in _spellings(value)}
+        known = {written.encode(errors="surrogateescape") for value in values for written in _spellings(value)}
         self._known = sorted((each for each in known if len(each) >= SHORTEST), key=len, reverse=True)
         self._values = re.compile(b"|".join(map(re.escape, self._known)))
 
@@ -136,10 +140,16 @@ def known_secrets(names: Iterable[str]) -> list[str]:
 
 
 def _spellings(value: str) -> Iterator[str]:
-    """Yield a value as it is, line by line, and as a shell, JSON and a URL write it."""
+    """Yield a value as it is, line by line, and as a shell, JSON, Python and a URL write it."""
     yield value
     yield from value.splitlines()
-    yield from (shlex.quote(value), json.dumps(value)[1:-1], quote(value, safe=""))
+    yield from (shlex.quote(value), repr(value)[1:-1])
+    yield from (json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
+    data = value.encode(errors="surrogateescape")  # a variable may contain any bytes
+    yield from (quote(data, safe=""), quote(data), quote_plus(data))
+    yield value.replace("'", r"'\''")  # set, set -x
+    yield _IN_DOUBLE_QUOTES.sub(r"\\\g<0>", value)  # export -p
+    yield _OUTSIDE_QUOTES.sub(r"\\\g<0>", value)  # printf %q
 
 
 def mask_secrets(text: str) -> str:
