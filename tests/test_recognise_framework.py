@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -154,3 +155,41 @@ def test_logs_that_no_framework_can_be_found_for(llmb: Llmb, tmp_path: Path, kin
             "nothing": "llmb: missing argument 'LOG', or option '--framework'; see `llmb parse --help`\n",
         }[kind]
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty"),
+        (b"\x28\xb5\x2f\xfd\0", "is compressed by zstd; unpack it first"),
+        (b"PK\3\4\0", "is compressed by zip; unpack it first"),
+        (gzip.compress(b"hello")[:-9], "cannot be unpacked: Compressed file ended before"),
+        ("hello".encode("utf-16"), "is text in UTF-16; convert it first with `iconv -f utf-16 -t utf-8`"),
+    ],
+    ids=["empty", "zstd", "zip", "damaged", "utf-16"],
+)
+def test_a_log_that_no_framework_can_read_has_a_reason(llmb: Llmb, tmp_path: Path, content: bytes, reason: str) -> None:
+    log = tmp_path / "a.log"
+    log.write_bytes(content)
+    answer = llmb("parse", log)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith(f"llmb: {log}: {reason}")
+
+
+@pytest.mark.parametrize("name", ["logs.tar", "logs.tar.gz"])
+def test_an_archive_is_not_read_as_one_log_of_several_runs(llmb: Llmb, tmp_path: Path, name: str) -> None:
+    log, archive = tmp_path / "a.log", tmp_path / name
+    log.write_bytes(NEMO_STEP)
+    with tarfile.open(archive, "w:gz" if name.endswith("gz") else "w") as tar:
+        tar.add(log, "rank0.log")
+        tar.add(log, "rank1.log")
+    published = ("--recipe", "nemo_launcher/llama3.1-8b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "8")
+    message = f"llmb: {archive}: is a tar archive; unpack it first\n"
+    for arguments in (["parse", archive], ["parse", archive, "--framework", "nemo_launcher"]):
+        assert llmb(*arguments).err == message
+    answer = llmb("grade", archive, *published)
+    assert (answer.status, answer.err) == (2, message)
+    archive.rename(archive.with_suffix(".log"))
+    answer = llmb("parse", tmp_path, "--framework", "nemo_launcher")
+    assert answer.out.count("1 of 20 steps") == 1  # of the log beside the archive
+    assert "is a tar archive; unpack it first" in answer.err

@@ -1,7 +1,8 @@
-"""Logs that cannot be searched in place: compressed ones, and pipes."""
+"""Logs that cannot be searched in place: compressed ones, pipes, and those in another encoding."""
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,7 +15,7 @@ from typing import IO
 from llmb.parsing.file_filter import BEGIN, beginning, is_binary, sample
 from llmb.values.errors import Fault, LogError
 
-KINDS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+KINDS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"PK\3\4": "zip"}
 """The first bytes of compressed files."""
 
 MODULES = {"gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}
@@ -29,6 +30,24 @@ SAMPLED = 64
 def compression(begin: bytes) -> str | None:
     """Return the compression of a file with this beginning, or None if it is not compressed."""
     return next((kind for magic, kind in KINDS.items() if begin.startswith(magic)), None)
+
+
+def is_tar(begin: bytes) -> bool:
+    """Check whether a file with this beginning is a tar archive. Its logs would be read as one log of several runs."""
+    return begin[257:262] == b"ustar" and b"\0" in begin[:257]
+
+
+def explain_unreadable(part: bytes) -> str | None:
+    """Return the reason why no framework can read a log with this beginning, or None if the log may be text."""
+    if not part:
+        return "is empty"
+    if kind := compression(part):
+        return f"is compressed by {kind}; unpack it first"
+    if is_tar(part):
+        return "is a tar archive; unpack it first"
+    if part.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "is text in UTF-16; convert it first with `iconv -f utf-16 -t utf-8`"
+    return None
 
 
 def unpacked_name(path: Path) -> str:

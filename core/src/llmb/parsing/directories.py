@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from llmb.parsing.compressed import sample_unpacked
+from llmb.parsing.compressed import is_tar, sample_unpacked
 from llmb.parsing.file_filter import files_below, is_binary, is_named_like_a_log, is_training_log, sample
 from llmb.parsing.parse_log import CHECK_FRAMEWORK, LogReader, ParsedLog, explain_missing_steps
 from llmb.values.errors import Fault, LogError, PluginError
@@ -85,7 +85,7 @@ def _read_if_log(path: Path, reader: LogReader, known: LogFiles) -> ParsedLog | 
         return reader.read([path])
     like_a_log = is_named_like_a_log(path)
     part = sample_unpacked(path) if like_a_log else sample(path)
-    log = reader.read([path]) if part and not is_binary(part) else None
+    log = reader.read([path]) if part and not (is_binary(part) or is_tar(part)) else None
     if log and (log.no_step is None or (like_a_log and log.failure)):
         return log
     reason = log.no_step if log else explain_missing_steps(part, reader.framework)

@@ -21,8 +21,8 @@ from llmb.logs.fill_commands import fill_commands, names_of_logs
 from llmb.logs.rank_steps import RankSteps, has_rank
 from llmb.logs.step_series import StepSeries
 from llmb.logs.steps_after_message import LastSteps
-from llmb.parsing.compressed import compression, unpacked
-from llmb.parsing.file_filter import experiment, is_binary, sample
+from llmb.parsing.compressed import explain_unreadable, is_tar, unpacked
+from llmb.parsing.file_filter import beginning, experiment, is_binary, sample
 from llmb.parsing.log_ending import LogStatus, classify_log_end
 from llmb.parsing.select_run import up_to_run
 from llmb.plugins.registry import PluginRegistry
@@ -187,6 +187,9 @@ class LogReader:
         name, framework = self.framework, self.registry.framework(self.framework)
         with _naming_the_log(paths), ExitStack() as stack:
             plain = {path: stack.enter_context(unpacked(path)) for path in paths}
+            for path, text in plain.items():
+                if is_tar(begin := beginning(text)):
+                    raise LogError(Fault(message=str(explain_unreadable(begin)), file=str(path)))
             series, last_steps, ranks = _read_steps(framework, plain, self.known_run)
             runs = series.runs
             if self.run is not None and self.run != runs:
@@ -271,10 +274,8 @@ def explain_missing_steps(part: bytes, name: str, *, broke: bool = False) -> str
 
     ``broke`` means that the log contains a failure, which may have come before the first step.
     """
-    if not part:
-        return "is empty"
-    if kind := compression(part):
-        return f"is compressed by {kind}; unpack it first"
+    if reason := explain_unreadable(part):
+        return reason
     if is_binary(part):
         return f"is binary, and not a log of {name}"
     if broke:

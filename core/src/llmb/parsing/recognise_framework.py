@@ -14,9 +14,9 @@ from pathlib import Path
 
 import attrs
 
-from llmb.parsing.compressed import sample_unpacked
+from llmb.parsing.compressed import explain_unreadable, sample_unpacked, unpacked
 from llmb.parsing.directories import ParsedPath
-from llmb.parsing.file_filter import files_below, is_binary, is_named_like_a_log
+from llmb.parsing.file_filter import files_below, is_binary, is_named_like_a_log, sample
 from llmb.parsing.parse_log import LogReader, ParsedLog
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.arguments import check_arguments
@@ -53,9 +53,19 @@ def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry
             failed += (each for each in logs if each.failure)
     if failed:
         return failed[0].framework
+    for name in names:
+        _reject_unreadable(Path(name))
     describe = f"`llmb new-plugin NAME --from {shlex.quote(str(read[0])) if read else 'LOG'}`"
     advice = f"name the framework that wrote it (--framework NAME), or describe it: {describe}"
     raise SpecError(f"no installed framework finds a step in {', '.join(map(_describe_read, names))}; {advice}")
+
+
+def _reject_unreadable(log: Path) -> None:
+    """Raise LogError with the reason if no framework can read a log, for example because it is empty or damaged."""
+    if os.path.isfile(log):
+        with unpacked(log) as text:
+            if reason := explain_unreadable(sample(text)):
+                raise LogError(Fault(message=reason, file=str(log)))
 
 
 def _describe_read(name: str) -> str:
