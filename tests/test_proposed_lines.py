@@ -12,7 +12,7 @@ from parts.command_line import command_line
 TRAINERS = {
     "plain": (
         "step {i}/20 - loss=3.{i} - {t} ms/step - 12{i}3 tok/s\n",
-        "step {step}/{total_steps} - loss={loss} - {time_ms} ms/step - {tokens_per_s}",
+        "step {step}/{total_steps} - loss={loss} - {time_ms} ms/step - {tokens_per_s} tok/s",
     ),
     "torchtitan": (
         "[rank0]:\x1b[0m[titan] 2026-11-22 10:00:0{i},123 - root - INFO - step:  {i}  loss:  8.{i}7  grad_norm: "
@@ -119,6 +119,7 @@ def test_bars_without_a_loss_are_read_if_some_have_one(tmp_path: Path, capsys: p
         ("time (min): 1.50{i} max_norm 1", 90),
         ("loss 3.{i} ms/iter 351.{i}", 0.351),
         ("elapsed_time_per_iteration_ms: 1.21{i}K", 1.21),
+        ("time 351.{i} ms tok/s 92{i} mem 1{i}", 0.351),
     ],
 )
 def test_the_unit_beside_a_time_counts(
@@ -127,6 +128,21 @@ def test_the_unit_beside_a_time_counts(
     log = "".join(f"step {i} {text.format(i=i)}\n" for i in range(1, 9))
     rows = rows_of_proposal(tmp_path / "a.log", log, capsys)
     assert [float(row["time_s"]) for row in rows] == [pytest.approx(time_s, rel=0.02)] * 8
+
+
+@pytest.mark.parametrize(
+    "after", [" mem=1{i}.3GB", "  grad norm 1{i}.3", " | mem 1{i}.3GB", " lr 1.{i}e-5", "", ", mfu=0.{i}"]
+)
+@pytest.mark.parametrize("name", [" throughput=", " ", " | "])
+def test_a_rate_is_the_unit_of_the_number_before_it(
+    tmp_path: Path, name: str, after: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"step {{i}} loss 2.{{i}} time 500 ms{name}92{{i}} tok/s{after}\n"
+    log = tmp_path / "a.log"
+    rows_of_proposal(log, "".join(text.format(i=i) for i in range(1, 9)), capsys)
+    run = command_line(capsys)
+    rows = csv.DictReader(run("parse", log, "--recipe", tmp_path / "mine.toml", "--gpus", 1, "--csv").out.splitlines())
+    assert [float(row["tokens_per_s_per_gpu"]) for row in rows] == [float(f"92{i}") for i in range(1, 9)]
 
 
 @pytest.mark.parametrize("text", ["{i}m 20s", "{i} h 20 m", "0:0{i}:20", "1{i} min 20 s", "1{i}min 20s", "1:0{i}.5"])

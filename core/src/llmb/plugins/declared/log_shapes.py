@@ -35,6 +35,9 @@ _TOKEN: Final = re.compile(rf"(?=[-+.0-9nNiI])(?:{_BEGINS})(?:{CLOCK.decode()}|{
 _STEP: Final = re.compile(r"(?<![a-z])(?:step|iter|iteration|it|batch|update)s?[\"'\]]?\s*[:=#]?\s*\[?$", re.IGNORECASE)
 _SEPARATOR: Final = re.compile(r"[|,;{}<>\[\]\u2580-\u259f]| - |\) ")
 _UNIT: Final = re.compile(rf" (?:{'|'.join(UNITS)}|{OTHER_UNITS})(?![A-Za-z_])(?:/[a-z]+)?")
+_RATE: Final = re.compile(r" [A-Za-z]+/s(?:ec|econd)?(?= +[A-Za-z]| *(?:[|,;]|$))")
+"""A rate behind a number, as in ``92 tok/s mem=12.3``, and not the words before the next one, as in ``92 tok/s 12``."""
+
 _MINIMUM: Final = re.compile(r" min\s*[:=]?\s*")
 _MINUTES: Final = re.compile(r"\s?min(?:ute)?s?,?\s*")
 _SECONDS: Final = re.compile(r"\s?s(?:ec|econd)?s?(?![A-Za-z_])")
@@ -61,20 +64,27 @@ class Shape:
     def unit(self, column: int) -> str:
         """Return the text that follows a number, up to a separator or a blank.
 
-        If the number is a time, its unit may follow after a blank. In ``time 12.5 min 10.1``, ``min`` is the minimum,
-        unless seconds follow.
+        If the number is a time, its unit may follow after a blank, and so may a rate. In ``time 12.5 min 10.1``,
+        ``min`` is the minimum, unless seconds follow.
         """
         after = _SEPARATOR.split(self.texts[column + 1])[0]
         behind = self.texts[column + 2 : column + 3]
         is_minimum = behind and _MINIMUM.fullmatch(self.texts[column + 1]) and not _SECONDS.match(behind[0])
-        unit = _UNIT.match(after) if TIME.search(self.label(column)) and not is_minimum else None
+        is_time = TIME.search(self.label(column)) and not is_minimum
+        unit = self._rate(column) or (_UNIT.match(after) if is_time else None)
         return unit[0] if unit else after.split(" ")[0]
+
+    def _rate(self, column: int) -> re.Match[str] | None:
+        """Return the rate that is the unit of a number."""
+        is_last = column + 2 == len(self.texts)
+        return _RATE.match(self.texts[column + 1] + ("" if is_last else "0"))  # the next number
 
     def words_before(self, column: int) -> str:
         """Return the text before a number, from the last separator, without the unit of the number before it."""
         label = self.label(column)
         unit = self.unit(column - 1) if column else ""
-        is_unit = _UNIT.fullmatch(f" {unit.strip()}") and self.texts[column].startswith(f"{unit} ")
+        is_known = _UNIT.fullmatch(f" {unit.strip()}") or self._rate(column - 1)
+        is_unit = is_known and self.texts[column].startswith(f"{unit} ")
         return label.removeprefix(unit.strip()).lstrip() if is_unit else label
 
     def words_after(self, column: int) -> str:
