@@ -139,6 +139,38 @@ def test_the_directories_within_are_checked_too(workdir: Path, name: str) -> Non
     assert f"{workdir}/{name} belongs to" in check(workdir, shared=False)
 
 
+@as_root
+@pytest.mark.parametrize("name", ["runs", "tasks", "cache"])
+@pytest.mark.parametrize(("owner", "rejected"), [(1234, True), (OTHER, False), (NOBODY, False), (0, False)])
+def test_a_link_of_a_member_of_the_group_is_rejected(name: str, owner: int, rejected: bool, workdir: Path) -> None:
+    folder, victim = workdir / "shared", workdir / "victim"
+    for each, user in ((folder, OTHER), (victim, NOBODY)):
+        each.mkdir()
+        os.chown(each, user, TEAM)
+    folder.chmod(0o2775)
+    (folder / name).symlink_to(victim)
+    os.chown(folder / name, owner, TEAM, follow_symlinks=False)
+    reason = check(folder, shared=True)
+    assert bool(reason) == rejected
+    if rejected:
+        assert list(victim.iterdir()) == []
+        subprocess.run(["bash", "-c", reason.split("`")[1]], check=True)
+        assert check(folder, shared=True) == ""
+
+
+@as_root
+def test_a_directory_that_a_umask_closes_to_the_group_is_opened_by_the_command_in_the_message(workdir: Path) -> None:
+    os.chown(workdir, OTHER, TEAM)
+    workdir.chmod(0o2775)
+    (workdir / "runs").mkdir()
+    os.chown(workdir / "runs", 0, TEAM)
+    (workdir / "runs").chmod(0o2755)
+    reason = check(workdir, shared=True)
+    assert f"only root can write to {workdir}/runs, and has to run `chmod g+w {workdir}/runs`" in reason
+    subprocess.run(["bash", "-c", reason.split("`")[1]], check=True)
+    assert check(workdir, shared=True) == ""
+
+
 def test_nothing_is_created_in_a_directory_that_is_rejected(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with pytest.raises(TargetError, match="not safe"):

@@ -5,11 +5,22 @@ trusts_group() {
   [ "$1" = "$(id -g)" ] || { [ -n "$shared" ] && [[ " $(id -G) " = *" $1 "* ]]; }
 }
 
+# trusts_link LINK: check that a link is that of the user, of the owner of the work directory, or of root.
+trusts_link() {
+  local owner
+  owner=$(stat -c %u -- "$1") || return 1
+  [ "$owner" = "$EUID" ] || [ "$owner" = "$(stat -L -c %u -- "$workdir")" ] || [ "$owner" = 0 ]
+}
+
 # check_access DIRECTORY: check that only the user, or with $shared a group of the user, can change a directory that
 # exists. Fail with the reason and the remedy.
 check_access() {
   local owner group mode quoted others=o-w
   [ -e "$1" ] || return 0
+  if [ -L "$1" ] && ! trusts_link "$1"; then
+    echo "$1 is a symbolic link of $(stat -c %U -- "$1"); run \`rm $(printf %q "$1")\`, or set \`workdir = \"/path/to/folder\"\` in [target]" >&2
+    return 1
+  fi
   read -r owner group mode < <(stat -L -c '%u %g %a' -- "$1") || return 1
   quoted=$(printf %q "$1")
   if [ "$owner" != "$EUID" ] && [ -z "$shared" ]; then
@@ -31,4 +42,10 @@ check_access() {
 check_all() {
   local each
   for each in "$workdir" "$workdir/runs" "$workdir/tasks" "$workdir/cache"; do check_access "$each" || return 1; done
+}
+
+# explain_group_write DIRECTORY: print the command for the owner of a shared directory to which the group cannot write.
+explain_group_write() {
+  [ -n "$shared" ] && [ -d "$1" ] && [ ! -w "$1" ] && [ ! -O "$1" ] || return 0
+  echo "only $(stat -L -c %U -- "$1") can write to $1, and has to run \`chmod g+w $(printf %q "$1")\`" >&2
 }
