@@ -98,6 +98,9 @@ def test_a_name_and_a_folder_are_checked(tmp_path: Path, capsys: pytest.CaptureF
     assert run("new-plugin", "mine", "--into", tmp_path, "--kind", "frame").status == 2
     assert run("new-plugin", "mine", "--into", tmp_path).out == f"{tmp_path}/mine.toml\n"
     assert "mine.toml exists" in run("new-plugin", "mine", "--into", tmp_path).err
+    done = run("new-plugin", "a" * 300, "--into", tmp_path, "--kind", "framework")
+    assert done.status == 2
+    assert done.err.endswith(": File name too long\n")
 
 
 def test_a_keyword_of_python_is_named_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

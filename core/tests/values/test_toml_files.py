@@ -10,7 +10,7 @@ import pytest
 from llmb.drive.notify import read_command
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.target_names import target_names
-from llmb.values.errors import LlmbError
+from llmb.values.errors import LlmbError, SpecError
 from llmb.values.toml_files import read_toml
 
 SPEC = "spec.toml"
@@ -44,6 +44,11 @@ def test_an_invalid_file_has_the_same_error_wherever_it_is(config: Path, name: s
     with pytest.raises(LlmbError) as raised:
         READERS[name](file)
     assert f"{file}: {message}" in str(raised.value)
+
+
+def test_a_file_without_an_end_is_not_read_to_its_end() -> None:
+    with pytest.raises(SpecError, match="/dev/zero: has more than 16 MiB; expected a TOML file"):
+        read_toml(Path("/dev/zero"))
 
 
 @pytest.mark.parametrize("name", READERS)

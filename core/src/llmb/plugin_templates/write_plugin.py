@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from importlib.resources import files
@@ -33,7 +34,7 @@ def new_plugin(name: str, kind: PluginKind, into: Path, *, log: Path | None = No
     words = _placeholders(name, kind)
     _check_name(name, None if kind == "declared" else words["__distribution__"])
     root = into / (f"{name}.toml" if kind == "declared" else words["__distribution__"])
-    if root.exists():
+    if os.path.lexists(root):  # also for a name that is too long
         raise LlmbError(f"{root} exists; choose another name, or another folder with --into")
     lines = [] if log is None else _lines_of(log)
     templates = files(__package__)
