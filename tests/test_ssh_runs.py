@@ -16,6 +16,7 @@ from parts.sshd import Sshd
 from parts.toy import printed_runs
 
 import llmb
+from llmb.hosts.work_directory import check_work_directory
 
 pytestmark = pytest.mark.real
 TOKEN = "very-secret-5be02a"
@@ -227,6 +228,41 @@ def test_llmb_waits_for_a_network_that_is_cut_before_the_first_submission(
             [run] = session.results
         check_completed(run.as_dict(), remote)
         assert len(remote.toy.journal("begin")) == 1
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_a_network_that_is_cut_while_the_target_is_checked_is_tried_again(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch, mended: bool
+) -> None:
+    for name, value in remote.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("llmb.drive.start.RETRIED_S", DEADLINE_S if mended else 2.0)
+    remote.toy.gate.touch()
+    activities: list[str] = []
+    with Network(remote.server.address, remote.server.port) as network:
+        remote.server.write_config(port=network.port)
+
+        def check(workdir: str, host: llmb.Host, *arguments: Any, **options: Any) -> None:
+            assert host.run("true").exit_code == 0
+            if not any("again" in each for each in activities):
+                network.cut()
+            check_work_directory(workdir, host, *arguments, **options)
+
+        def report(activity: str) -> None:
+            activities.append(activity)
+            if "again" in activity and mended:
+                network.mend()
+
+        monkeypatch.setattr("llmb.drive.start.check_work_directory", check)
+        if not mended:
+            with pytest.raises(llmb.TargetError, match="cluster"):
+                llmb.start(llmb.load(remote.spec()), report_activity=report)
+            assert not remote.toy.records
+            return
+        with llmb.start(llmb.load(remote.spec()), report_activity=report) as session:
+            list(session)
+            check_completed(session.results[0].as_dict(), remote)
+    assert "connecting to cluster again, because the connection was lost" in activities
 
 
 @pytest.mark.parametrize("lost", ["the directory", "the key"])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import count
+from typing import TypeVar
 
 import attrs
 
@@ -25,7 +29,13 @@ from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids
 from llmb.values.arguments import check_arguments
 from llmb.values.error_text import counted
+from llmb.values.errors import UnknownOutcomeError, UnreachableError
 from llmb.values.workload import Workload
+
+T = TypeVar("T")
+
+RETRIED_S = 30.0
+"""How long a check of the target is repeated. Nothing is recorded yet, so the user can run the command again."""
 
 
 @check_arguments
@@ -55,15 +65,17 @@ def start(
         notes: list[str] = []
         for group in groups.values():
             report_activity(describe_probe(group))
-            notes += group.probe()
+            notes += _retry_cuts(group.probe, group.name, report_activity)
         for group in groups.values():
-            check_work_directory(group.workdir, group.host, group.name, shared=group.shared)
+            check = partial(check_work_directory, group.workdir, group.host, group.name, shared=group.shared)
+            _retry_cuts(check, group.name, report_activity)
         report_activity(f"planning {counted(len(workload.runs), 'run')}")
         plans = _plan_all(workload, plans, groups, registry)
         for key, group in groups.items():
             report_activity(f"checking what exists on {group.name}")
             tasks = {task.key: task for each in plans if group_key(each.target) == key for task in each.tasks}
-            require_secrets((task.script, task.task.kind) for task in tasks_without_secrets(tasks.values(), group))
+            missing = _retry_cuts(partial(tasks_without_secrets, tasks.values(), group), group.name, report_activity)
+            require_secrets((task.script, task.task.kind) for task in missing)
         notes += dict.fromkeys((*workload.notes, *(note for each in plans for note in each.script.notes)))
         report_activity(f"recording {counted(len(plans), 'run')}")
         first_repeats, first_runs = _first_repeat_ids(plans), _first_run_ids(plans)
@@ -79,6 +91,23 @@ def start(
         check_peaks(plans, registry)
         recorder = SweepRecorder({run.record: run.plan.script.text for run in runs})
         return open_session(runs, groups, hosts, registry, notes, recorder=recorder)
+
+
+def _retry_cuts(check: Callable[[], T], target: str, report_activity: Callable[[str], object]) -> T:
+    """Return the result of a check, which changes nothing on the target. Repeat it if the connection is lost meanwhile.
+
+    Raise TargetError if the host was never reached, or the connection stays lost.
+    """
+    end = time.monotonic() + RETRIED_S
+    for wait_s in count(1):
+        try:
+            return check()
+        except (UnreachableError, UnknownOutcomeError):
+            if time.monotonic() + wait_s > end:
+                raise
+            report_activity(f"connecting to {target} again, because the connection was lost")
+            time.sleep(wait_s)
+    raise AssertionError  # count() has no end
 
 
 def _plan_all(
