@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from parts.toy import at_gate
 
+import llmb
+
 pytestmark = pytest.mark.real
 
 TOKEN = "very-secret-7d1f9c"
@@ -38,6 +40,19 @@ def test_special_characters_reach_the_job_unchanged(toy_slurm: Any) -> None:
     assert f"ODD={text}" in (toy_slurm.work(run["run_id"]) / "env.0").read_text().split("\0")
     assert (toy_slurm.folder / "it's; $(touch y) journal").exists()
     assert touched(toy_slurm) == []
+
+
+def test_the_remedy_of_a_lock_that_is_a_link_is_a_command_that_corrects_it(toy_slurm: Any) -> None:
+    lock = toy_slurm.workdir / "runs/.submit"
+    lock.parent.mkdir(parents=True)
+    lock.symlink_to(toy_slurm.folder / "x")
+    with pytest.raises(llmb.TargetError, match="is a symbolic link"):
+        toy_slurm.run()
+    [run] = toy_slurm.runs("runs")
+    assert (run["state"], touched(toy_slurm)) == ("failed", [])
+    assert run["failure"]["remedy"] == f"run `rm {lock}` on the host"
+    subprocess.run(["bash", "-c", run["failure"]["remedy"].split("`")[1]], check=True)
+    assert toy_slurm.run()["state"] == "completed"
 
 
 def test_a_work_directory_with_special_characters(toy_slurm: Any) -> None:

@@ -71,6 +71,15 @@ def test_the_verdict_on_repeats_without_a_result_does_not_depend_on_their_order(
     assert [each.verdict for each in found] == ["undecided", "undecided"]
 
 
+def test_a_reason_names_the_first_of_many_repeats() -> None:
+    late = [
+        Candidate(name=f"repeat {number}", objection=Judgement(verdict=None, reason="a")) for number in range(1, 61)
+    ]
+    other = Candidate(name="repeat 61", objection=Judgement(verdict="undecided", reason="b"))
+    found = judge_set([*late, other], 10.0, 0.05)
+    assert found.reason == "repeat 1, repeat 2, repeat 3, repeat 4 and 56 more: a; repeat 61: b"
+
+
 def test_a_run_without_step_time_is_undecided() -> None:
     assert judge_set([Candidate()], 10.0, 0.05).reason == "there is no step time to compare"
 

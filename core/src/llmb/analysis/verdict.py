@@ -14,7 +14,7 @@ import attrs
 from llmb.analysis.confidence import MOST_REPEATS, Group, margin_of_mean, repeats_to_settle
 from llmb.analysis.measuring_window import MeasuredWindow, Summary
 from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
-from llmb.values.error_text import counted
+from llmb.values.error_text import counted, first_names
 from llmb.values.run_states import Verdict
 from llmb.values.steps import Step
 
@@ -29,6 +29,9 @@ UNKNOWN_NOISE = 0.01
 
 INCOMPARABLE = "not comparable with the baseline"
 """The beginning of the objection to a run of another configuration."""
+
+MOST_NAMED = 4
+"""The most repeats that a reason names."""
 
 TOO_CLOSE = f"too close to the limit for {MOST_REPEATS} more repeats to settle it"
 
@@ -239,7 +242,7 @@ def _join_objections(candidates: Sequence[Candidate]) -> Judgement:
         return Judgement(verdict="undecided", reason="there is no step time to compare")
     if len(names) == 1:
         return objections[0][1]
-    reasons = [f"{', '.join(repeats)}: {reason}" for reason, repeats in names.items()]
+    reasons = [f"{first_names(repeats, MOST_NAMED)}: {reason}" for reason, repeats in names.items()]
     verdict = next((objection.verdict for _, objection in objections if objection.verdict), None)
     return Judgement(verdict=verdict, reason="; ".join(reasons))
 

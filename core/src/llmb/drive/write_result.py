@@ -117,6 +117,8 @@ def _determine_ending(plan: RunPlan, logs: RunLogs, past: JobPast, registry: Plu
     status, remedy = past.status, past.status.remedy
     if status.reason and not remedy:  # without a reason, no plugin needs to be imported for its signatures
         remedy = known_remedy(status.reason, registry.signatures(plan.run.framework))
+    if status.cause == "refused" and not remedy:
+        remedy = _stated_remedy(status.reason)
     return determine_ending(
         attrs.evolve(status, remedy=remedy),
         steps_done=logs.series.count,
@@ -128,6 +130,12 @@ def _determine_ending(plan: RunPlan, logs: RunLogs, past: JobPast, registry: Plu
         parser_error=logs.parser_error,
         cancelled_by=past.history.cancelled_by,
     )
+
+
+def _stated_remedy(reason: str) -> str:
+    """Return the command at the end of an error about a lock on the host, such as ``run `rm LOCK` there``, or ""."""
+    end = reason.rpartition("; ")[2]
+    return f"{end.removesuffix(' there')} on the host" if end.startswith("run `") and end.endswith("` there") else ""
 
 
 def _only_exit_left(plan: RunPlan, steps: Sequence[Step]) -> bool:
