@@ -70,7 +70,7 @@ def _row(point: llmb.PointChange, width: int) -> tuple[str | Text, ...]:
 
 
 def _gpus(point: llmb.PointChange) -> str:
-    return llmb.counted(point.gpus or 0, "GPU")
+    return llmb.counted(point.gpus or 0, "CPU" if point.gpu_type == "cpu" else "GPU")
 
 
 def _percent(change: float) -> str:
