@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import count
 from typing import TypeVar
@@ -15,7 +15,7 @@ from llmb.drive.open_session import Groups, check_peaks, driven_run, open_sessio
 from llmb.drive.secrets import require_secrets
 from llmb.drive.session import Session
 from llmb.drive.start_messages import describe_probe, ignore_activity
-from llmb.drive.target_group import group_key, group_targets
+from llmb.drive.target_group import TargetGroup, group_key, group_targets
 from llmb.drive.task_jobs import tasks_without_secrets
 from llmb.hosts.host_connections import HostConnections
 from llmb.hosts.work_directory import check_work_directory
@@ -62,13 +62,7 @@ def start(
     check_settings()
     with opened(HostConnections()) as hosts:
         groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
-        notes: list[str] = []
-        for group in groups.values():
-            report_activity(describe_probe(group))
-            notes += _retry_cuts(group.probe, group.name, report_activity)
-        for group in groups.values():
-            check = partial(check_work_directory, group.workdir, group.host, group.name, shared=group.shared)
-            _retry_cuts(check, group.name, report_activity)
+        notes = _check_targets(groups.values(), report_activity)
         report_activity(f"planning {counted(len(workload.runs), 'run')}")
         plans = _plan_all(workload, plans, groups, registry)
         for key, group in groups.items():
@@ -91,6 +85,18 @@ def start(
         check_peaks(plans, registry)
         recorder = SweepRecorder({run.record: run.plan.script.text for run in runs})
         return open_session(runs, groups, hosts, registry, notes, recorder=recorder)
+
+
+def _check_targets(groups: Collection[TargetGroup], report_activity: Callable[[str], object]) -> list[str]:
+    """Probe the targets, and check their work directories. Return warnings for the user. Raise TargetError."""
+    notes: list[str] = []
+    for group in groups:
+        report_activity(describe_probe(group))
+        notes += _retry_cuts(group.probe, group.name, report_activity)
+    for group in groups:
+        check = partial(check_work_directory, group.workdir, group.host, group.name, shared=group.shared)
+        _retry_cuts(check, group.name, report_activity)
+    return notes
 
 
 def _retry_cuts(check: Callable[[], T], target: str, report_activity: Callable[[str], object]) -> T:
