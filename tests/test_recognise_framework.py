@@ -193,3 +193,10 @@ def test_an_archive_is_not_read_as_one_log_of_several_runs(llmb: Llmb, tmp_path:
     answer = llmb("parse", tmp_path, "--framework", "nemo_launcher")
     assert answer.out.count("1 of 20 steps") == 1  # of the log beside the archive
     assert "is a tar archive; unpack it first" in answer.err
+
+
+@pytest.mark.parametrize("command", [("parse", "--framework", "maxtext"), ("parse",)])
+def test_a_device_without_an_end_is_no_log(llmb: Llmb, command: tuple[str, ...]) -> None:
+    answer = llmb(*command, "/dev/zero")
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith("llmb: /dev/zero")

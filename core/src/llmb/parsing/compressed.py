@@ -96,9 +96,13 @@ def _open_pipe(path: Path) -> IO[bytes] | None:
     if os.path.isfile(path) or not os.path.exists(path):
         return None
     try:
-        return path.open("rb")
+        stream = path.open("rb")
     except OSError as error:
         raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
+    if not (path.is_fifo() or path.is_socket() or stream.isatty()):  # such as /dev/zero, which has no end
+        stream.close()
+        raise LogError(Fault(message="is a device, not a log", file=str(path), expected="a file or a pipe"))
+    return stream
 
 
 def _opened(path: Path) -> IO[bytes] | None:
