@@ -64,7 +64,11 @@ class Cluster:
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Cluster:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()  # the daemons that did start
+            raise
 
     def __exit__(self, *_exception: object) -> None:
         self.stop()

@@ -46,7 +46,7 @@ class PluginEntry:
         """The distribution and its version, or the path of a plugin that is data."""
         return self.path or f"{self.distribution} {self.version}"
 
-    @property
+    @functools.cached_property  # each recipe searches the folders of all packs
     def folder(self) -> Path | None:
         """The package that is or contains the module of the plugin, found without importing it; None if missing."""
         if self.path:
