@@ -69,8 +69,11 @@ _CUT_OFF = re.compile(rb"(?:%s)%s{0,%d}\Z" % (b"|".join(map(_begin, _SHAPES)), _
 _ENDS_IN_WORD = re.compile(_WORD + rb"\Z")
 
 
-_IN_DOUBLE_QUOTES, _OUTSIDE_QUOTES = re.compile(r'["$`\\]'), re.compile(r"^[#~]|[ !\"$&'()*,;<>?\[\\\]^`{|}]")
-"""Characters before which bash writes a backslash."""
+_IN_DOUBLE_QUOTES = re.compile(r'["$`\\]')
+"""Characters before which bash writes a backslash in double quotes."""
+
+_OUTSIDE_QUOTES = re.compile(r"^[#~]|[ !\"$&'()*,;<>?\[\\\]^`{|}]")
+"""Characters before which bash writes a backslash outside quotes."""
 
 
 class SecretMask:
