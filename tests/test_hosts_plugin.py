@@ -92,6 +92,7 @@ class TestContract(RunContract):
         for path in hosts.env["PYTHONPATH"].split(os.pathsep):
             monkeypatch.syspath_prepend(path)
         monkeypatch.setattr(type(self), "run_on", connect("a"))
+        monkeypatch.setattr(type(self), "second_connection", connect("a"))
         monkeypatch.setattr(type(self), "target", FrozenMap({**self.target, "workdir": str(hosts.workdir)}))
 
 

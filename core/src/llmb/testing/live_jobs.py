@@ -101,18 +101,18 @@ class LiveJobs:
         return self._submit(scripts, self.host)
 
     def submit_twice_at_once(self, job: Job) -> list[Mapping[str, JobHandle] | LlmbError]:
-        """Submit a job from two threads. Return the handles or the error of each."""
+        """Submit a job from two threads, each with its own connection. Return the handles or the error of each."""
         script = self._scripts[job.id] = self._contract.build(job)
-        host = SimultaneousHost(self.host, threading.Barrier(2))
+        barrier = threading.Barrier(2)
 
-        def submit(_number: int) -> Mapping[str, JobHandle] | LlmbError:
+        def submit(host: Host) -> Mapping[str, JobHandle] | LlmbError:
             try:
-                return self._submit([script], host)
+                return self._submit([script], SimultaneousHost(host, barrier))
             except LlmbError as error:
                 return error
 
         with ThreadPoolExecutor(2) as threads:
-            return list(threads.map(submit, range(2)))
+            return list(threads.map(submit, (self.host, self._contract.second_connection or self.host)))
 
     def _submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
         handles: Mapping[str, JobHandle] = self._contract.plugin.submit(scripts=scripts, host=host)

@@ -53,6 +53,8 @@ class SchedulerJobs(PluginContract):
     """Keys of [target]: those that the scheduler requires, and those that its jobs need on ``run_on``."""
     run_on: ClassVar[Host | None] = None
     """The host on which the tests run jobs, or None."""
+    second_connection: ClassVar[Host | None] = None
+    """Another connection to ``run_on``, for the second of two threads. None if ``run_on`` serves both, as LocalHost."""
 
     @property
     def folder(self) -> Path:

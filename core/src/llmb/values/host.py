@@ -18,7 +18,10 @@ class CommandResult:
 
 
 class Host(Protocol):
-    """The machine that runs the commands of a target: this machine, or a machine reached over SSH."""
+    """The machine that runs the commands of a target: this machine, or a machine reached over SSH.
+
+    One thread uses a host at a time: over SSH, all its commands share one connection.
+    """
 
     def run(self, script: str, *, timeout_s: float = 60.0) -> CommandResult:
         """Run a bash script on the host. A non-zero exit code is returned, not raised.
