@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -213,6 +214,8 @@ class Disk:
         return LazyExecutor(self.process.calls)
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
+        """Replace what the processes use. Their clock advances in pauses only: a busy machine changes nothing."""
+        patch.setattr("llmb.drive.session.time", SimpleNamespace(monotonic=lambda: 0.0))
         patch.setattr("llmb.records.create_records.ThreadPoolExecutor", self.executor)
         patch.setattr("llmb.records.create_records.wait", lambda futures: [future.run() for future in futures])
         patch.setattr("llmb.records.event_writer.FEW", 1000)  # no threads
