@@ -16,8 +16,8 @@ from llmb.records.run_filters import is_filter
 from llmb.records.select_runs import check_cancel_filter, select_unfinished
 from llmb.spec.export import import_run
 from llmb.values.arguments import check_arguments
-from llmb.values.error_text import exception_text
-from llmb.values.errors import Fault, LlmbError, RecordError, collect_errors
+from llmb.values.error_text import describe_error
+from llmb.values.errors import Fault, RecordError, collect_errors
 from llmb.values.workload import RunSpec
 
 
@@ -135,9 +135,9 @@ def _attach(
         if not runs and raised is not None:
             raise_worst([*failed.values()])
         errors = [error for run_id, error in failed.items() if run_id in (raised or ())]
-        notes += (_describe_skipped(*each) for each in failed.items() if each[0] not in (raised or ()))
+        notes += (
+            f"skipping {run_id}: {describe_error(error)}"
+            for run_id, error in failed.items()
+            if run_id not in (raised or ())
+        )
         return open_session(runs, groups, hosts, registry, notes, errors=errors)
-
-
-def _describe_skipped(run_id: str, error: Exception) -> str:
-    return f"skipping {run_id}: {error if isinstance(error, LlmbError) else exception_text(error)}"

@@ -17,7 +17,7 @@ from llmb.records.record import RunRecord, stamp
 from llmb.records.result import RunResult, read_result
 from llmb.state_machine.events import Ended, Event, Note
 from llmb.values.arguments import check_arguments
-from llmb.values.error_text import exception_text
+from llmb.values.error_text import describe_error
 from llmb.values.errors import LlmbError
 from llmb.values.run_states import Until
 
@@ -182,8 +182,7 @@ class Session:
                     going.remove(loop)
                     loop.unlock()  # another process may resume these runs meanwhile
                     if going:  # the other runs may take hours
-                        text = str(error) if isinstance(error, LlmbError) else exception_text(error)
-                        yield stamp(Note(text=f"{text}; other runs continue"))
+                        yield stamp(Note(text=f"{describe_error(error)}; other runs continue"))
             going = [each for each in going if not _is_done(each, until)]
             if going:
                 due_s = min(paces[each].due_s for each in going)

@@ -16,7 +16,7 @@ from llmb.state_machine.decide import decide
 from llmb.state_machine.events import Ended, Event, Skipped, Submitting
 from llmb.state_machine.observations import SecretsMissing, UnitObservation
 from llmb.state_machine.states import State, Unit, apply, apply_cancel_request
-from llmb.values.error_text import exception_text
+from llmb.values.error_text import describe_error
 from llmb.values.errors import LlmbError, PluginError
 
 
@@ -132,8 +132,7 @@ class Transitions:
             error = with_recovery_hint(error, [self._runner.runs[run_id].record])
         self._units.skipped[run_id] = error
         self._runner.runs[run_id].record.unlock()
-        reason = str(error) if isinstance(error, LlmbError) else exception_text(error)
-        return Skipped(run_id=run_id, reason=reason.removeprefix(f"{run_id}: "))
+        return Skipped(run_id=run_id, reason=describe_error(error).removeprefix(f"{run_id}: "))
 
     def _skip_without_secrets(self, unit: Unit) -> Iterator[Event]:
         if unit.kind == "task":

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from llmb.values.errors import Fault
+from llmb.values.errors import Fault, LlmbError
 from llmb.values.nearest_name import nearest_name
 
 UNKNOWN_KEY = "unknown key"
@@ -99,6 +99,11 @@ def format_value(value: Any) -> str:
 def hide_passwords(text: str) -> str:
     """Return text with the password of each URL replaced by ``***``."""
     return URL_PASSWORD.sub(r"\g<user>:***", text)
+
+
+def describe_error(error: Exception) -> str:
+    """Return an error of llmb as it is printed, and any other exception as `exception_text`."""
+    return str(error) if isinstance(error, LlmbError) else exception_text(error)
 
 
 def exception_text(error: BaseException) -> str:
