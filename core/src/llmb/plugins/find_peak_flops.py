@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from llmb.plugins.guard import Plugin
+from llmb.plugins.guard import plugin_error
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.model import Accelerator
 from llmb.values.run import Run, Target
@@ -34,7 +34,6 @@ def known_peak_flops(
 
 def _checked(peak: float | None, plugin: object) -> float | None:
     """Return the result of a hook. Raise PluginError if it is no peak in FLOP/s."""
-    problem = "" if peak is None else peak_problem(peak)
-    if problem and isinstance(plugin, Plugin):
-        raise plugin.guard.error(f"peak_flops() returned {problem}")
+    if peak is not None and (problem := peak_problem(peak)):
+        raise plugin_error(plugin, f"peak_flops() returned {problem}")
     return peak

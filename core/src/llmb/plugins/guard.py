@@ -31,12 +31,15 @@ ID_ARGUMENTS = {"submit": "scripts", "poll": "tickets"}
 
 
 class Guard:
-    """The guard of one plugin's code. Each piece of code has a name for messages, such as ``build_job()``."""
+    """The guard of one plugin's code. Each piece of code has a name for messages, such as ``build_job()``.
+
+    Exceptions of the classes ``passed_on`` are not replaced by a PluginError.
+    """
 
     def __init__(self, entry: PluginEntry) -> None:
         self.entry = entry
         of_hooks = () if entry.kind == "extension" else RAISED_BY_HOOKS
-        self._passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt, *of_hooks)
+        self.passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt, *of_hooks)
         self.name = str(entry)
 
     def running(self, code: str, *, file: str | None = None) -> contextlib.AbstractContextManager[None]:
@@ -46,10 +49,6 @@ class Guard:
         contract pass through. If LLMB_DEBUG is set, print the traceback on standard error.
         """
         return _GuardedCode(self, code, file)
-
-    def passes_on(self, error: BaseException) -> bool:
-        """Check whether an exception of the plugin is not replaced by a PluginError."""
-        return isinstance(error, self._passed_on)
 
     def error(self, problem: str, *, file: str | None = None) -> PluginError:
         """Return an error that names this plugin."""
@@ -67,7 +66,7 @@ class _GuardedCode(RunningCode):
     def __exit__(self, kind: object, error: object, place: object) -> None:
         """Stop watching the code. Raise PluginError if the code raised an exception that is no error for the user."""
         super().__exit__(kind, error, place)
-        if not isinstance(error, BaseException) or self._guard.passes_on(error):
+        if not isinstance(error, BaseException) or isinstance(error, self._guard.passed_on):
             return
         if os.environ.get("LLMB_DEBUG"):
             traceback.print_exception(error)
