@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 import attrs
 
+from llmb.analysis.measuring_window import mean_of_known
 from llmb.analysis.metrics import Metrics
 
 BUSY_PERCENT = 50
@@ -212,14 +213,14 @@ def summarise_telemetry(lines: Iterable[str], metrics: Metrics | None, gpus: int
             continue
     busy = {place: gpu for place, gpu in samples.gpus.items() if gpu.busy.samples}
     means = [gpu.means for gpu in busy.values()]
-    power_w = _mean_of_gpus(each.power_w.value for each in means)
+    power_w = mean_of_known(each.power_w.value for each in means)
     return Telemetry(
         nodes=len({node for node, _ in busy}),
         gpus=len(busy),
         samples=sum(gpu.busy.samples for gpu in busy.values()),
         power_w=power_w,
-        sm_clock_mhz=_mean_of_gpus(each.sm_clock_mhz.value for each in means),
-        temperature_c=_mean_of_gpus(each.temperature_c.value for each in means),
+        sm_clock_mhz=mean_of_known(each.sm_clock_mhz.value for each in means),
+        temperature_c=mean_of_known(each.temperature_c.value for each in means),
         **_energies(power_w * gpus if power_w else None, metrics),
         cpu_share=max(samples.costs.values(), default=None),
         problems=tuple(_find_problems(samples, busy)),
@@ -271,12 +272,6 @@ def _find_outliers(busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem]
         if degrees >= usual_c + HOT_C:
             detail = f"{degrees:.0f} C, median {usual_c:.0f} C"
             yield GpuProblem(node=node, gpu=index, problem="hot", detail=detail)
-
-
-def _mean_of_gpus(values: Iterable[float | None]) -> float | None:
-    """Return the mean of the known values of GPUs, or None without one."""
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None
 
 
 def _number(text: str) -> float | None:
