@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,9 +14,9 @@ from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.files import end_of
 from llmb.logs.step_series import StepSeries
 from llmb.logs.steps_after_message import LastSteps, NewParser
-from llmb.plugins.registry import PluginRegistry
+from llmb.plugins.registry import PluginRegistry, warn_left_out
 from llmb.values.causes import CAUSES, Cause
-from llmb.values.errors import PluginError, PluginWarning
+from llmb.values.errors import PluginError
 from llmb.values.failure import Failure, Signature
 from llmb.values.steps import Notice
 
@@ -141,7 +140,7 @@ def _notices(end: bytes, registry: PluginRegistry) -> Iterator[Notice]:
         try:
             yield from (each for each in [*parser.feed(end), *parser.close()] if isinstance(each, Notice))
         except PluginError as error:  # the user did not name this scheduler
-            warnings.warn(PluginWarning(f"left out: {error}"), stacklevel=2)
+            warn_left_out(error)
 
 
 def _size(path: Path) -> int:

@@ -18,7 +18,7 @@ from llmb.parsing.compressed import explain_unreadable, sample_unpacked, unpacke
 from llmb.parsing.directories import ParsedPath
 from llmb.parsing.file_filter import files_below, is_binary, is_named_like_a_log, sample
 from llmb.parsing.parse_log import LogReader, ParsedLog
-from llmb.plugins.registry import PluginRegistry
+from llmb.plugins.registry import PluginRegistry, warn_left_out
 from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, LogError, PluginError, PluginWarning, SpecError
 from llmb.values.log_files import LogFiles
@@ -155,7 +155,7 @@ def _read_quietly(read: Callable[[str], ParsedLog], framework: str) -> ParsedLog
     try:
         return read(framework)
     except PluginError as error:
-        warnings.warn(PluginWarning(f"left out: {error}"), stacklevel=2)
+        warn_left_out(error)
     except LogError:
-        return None
+        pass
     return None

@@ -122,7 +122,7 @@ class PluginRegistry:
             with collect_errors(errors, LlmbError):
                 recipes.append(self.recipe(address))
         for fault in dict.fromkeys(errors):
-            _warn_left_out(fault)
+            warn_left_out(fault)
         return recipes
 
     def accelerators(self) -> list[Accelerator]:
@@ -146,7 +146,7 @@ class PluginRegistry:
                 try:
                     yield pack, read(pack)
                 except PluginError as error:
-                    _warn_left_out(error)
+                    warn_left_out(error)
 
     def signatures(self, framework: str) -> list[Signature]:
         """Return the causes of failure that the framework, all installed schedulers and the extensions add.
@@ -223,7 +223,7 @@ class PluginRegistry:
             try:
                 results += hook(self._load_named(kind, name))
             except LlmbError as error:
-                _warn_left_out(error)
+                warn_left_out(error)
         return results
 
 
@@ -234,7 +234,8 @@ def _missing_renderer(suffix: str, suffixes: Sequence[str]) -> Fault:
     return Fault(message=f"no installed extension writes reports with the suffix {suffix!r}", expected=expected)
 
 
-def _warn_left_out(error: LlmbError | Fault) -> None:
+def warn_left_out(error: LlmbError | Fault) -> None:
+    """Warn that a broken plugin or recipe is ignored, because the command does not need it."""
     for each in error.faults if isinstance(error, LlmbError) else [error]:
         text = f"left out: {' '.join(str(each).split())}"
         warnings.warn(PluginWarning(text), stacklevel=1)  # one place for all: Python shows a text once for each place
