@@ -50,7 +50,7 @@ class EffectRunner:
         self.notes: list[str] = []
         self.tasks = TaskEffects((task for run in self.runs.values() for task in run.plan.tasks), group, self.notes)
         self._secrets = SecretFiles(group.host, self.notes)
-        self._finalizer = RunFinalizer(group, self.runs, registry, self._secrets, self.notes, self.read_logs)
+        self.finalizer = RunFinalizer(group, self.runs, registry, self._secrets, self.notes, self.read_logs)
 
     def poll(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Query the scheduler once for all jobs, and the host once for all detached tasks. Raise TargetError."""
@@ -162,19 +162,15 @@ class EffectRunner:
         Runs get their result, unless the history of their job is not complete yet. Tasks are checked. ``states`` of
         this process's runs show which tasks they still need.
         """
-        new = [(unit, state) for unit, state in units if not self.awaits_history(unit.id)]
+        new = [(unit, state) for unit, state in units if not self.finalizer.is_waiting(unit.id)]
         never = [self._handle(*each) for each in new if each[1].job_status and each[1].job_status.unsatisfiable]
         if never:
             self.group.scheduler.cancel(tickets=never, host=self.group.host)
         if runs := [each for each in units if each[0].kind == "run"]:
             self._release_tasks(runs, states)
-            yield from self._finalizer.finalize(runs)
+            yield from self.finalizer.finalize(runs)
         if tasks := [each for each in units if each[0].kind == "task"]:
             yield from self.tasks.finalize(tasks)
-
-    def awaits_history(self, run_id: str) -> bool:
-        """Check whether a run has no result yet, and waits only for the history of its job."""
-        return self._finalizer.is_waiting(run_id)
 
     def _release_tasks(self, units: UnitStates, states: Mapping[str, State]) -> None:
         """Stop waiting for the tasks of runs that were refused. Raise TargetError if secrets of a task may be left."""

@@ -68,7 +68,7 @@ class TargetLoop:
     @property
     def awaits_history(self) -> bool:
         """True if a run waits only for the history of its job, so that the next tick comes soon."""
-        return any(self.runner.awaits_history(unit.id) for unit, _ in self.units.driven())
+        return any(self.runner.finalizer.is_waiting(unit.id) for unit, _ in self.units.driven())
 
     @property
     def ended(self) -> bool:
@@ -196,7 +196,7 @@ class TargetLoop:
             case "drop_references":
                 yield from self._transitions.record(self.runner.drop_references(units, self.units.states))
             case "finalize":
-                new = [each for each in units if not self.runner.awaits_history(each[0].id)]
+                new = [each for each in units if not self.runner.finalizer.is_waiting(each[0].id)]
                 yield from self._progress.report_copying(new)
                 yield from self._transitions.record(self.runner.finalize(units, self.units.states))
             case "check":
