@@ -41,7 +41,7 @@ def measure_and_judge(
     ``peak_flops`` is the peak of one GPU in FLOP/s. ``other_gpus`` describes GPUs of the job that are not of the run's
     type.
     """
-    steps = series.steps
+    steps, published_s = series.steps, run.baseline.step_time_s if run.baseline else None
     summary = summarise(steps, run.window)
     if run.window == "last" and series.count < run.steps:  # the last step in the log is not the run's last step
         summary = attrs.evolve(summary, complete=False)
@@ -49,28 +49,25 @@ def measure_and_judge(
     window = summary.measured(metrics.step_time_s if metrics else None)
     steady = find_steady_state(steps)
     doubt = other_gpus or (doubt_step_time(metrics) if run.accelerator.peak_flops else "")
-    objection = _find_objection(run, series, summary, steady, completed=completed, doubt=doubt)
+    missing = ""
+    if steps and not summary.complete:
+        missing = describe_missing_window(summary, steps, steady, published_s)
+    objection = _find_objection(run, series, completed=completed, missing=missing, doubt=doubt)
     repeat = Repeat(window=window, steady_state=steady) if window else None
-    judgement = _judge(run, Candidate(repeat=repeat, objection=objection), summary)
+    judgement = judge_set([Candidate(repeat=repeat, objection=objection)], published_s, run.tolerance)
+    if summary.mean_of > 1 and judgement.interval:
+        judgement = add_clause(judgement, f"the framework prints means of {summary.mean_of} steps")
     return MeasuredRun(summary=summary, metrics=metrics, window=window, steady_state=steady, judgement=judgement)
 
 
 def _find_objection(
-    run: Run[Any],
-    series: StepSeries,
-    summary: Summary,
-    steady: SteadyState | None,
-    *,
-    completed: bool,
-    doubt: str,
+    run: Run[Any], series: StepSeries, *, completed: bool, missing: str, doubt: str
 ) -> Judgement | None:
     """Return the reason that prevents a verdict on the step time of a run, or None."""
-    steps, published_s = series.steps, run.baseline.step_time_s if run.baseline else None
-    if not steps:
+    if not series.steps:
         return Judgement(
             verdict="undecided" if run.baseline and not run.profile else None, reason="no step was measured"
         )
-    missing = "" if summary.complete else describe_missing_window(summary, steps, steady, published_s)
     return find_objection(
         published=run.baseline is not None,
         profiled=run.profile is not None,
@@ -80,11 +77,3 @@ def _find_objection(
         missing_window=f"the measuring window is not complete: {missing}" if missing else "",
         doubt=doubt,
     )
-
-
-def _judge(run: Run[Any], candidate: Candidate, summary: Summary) -> Judgement:
-    published_s = run.baseline.step_time_s if run.baseline else None
-    judgement = judge_set([candidate], published_s, run.tolerance)
-    if summary.mean_of > 1 and judgement.interval:
-        return add_clause(judgement, f"the framework prints means of {summary.mean_of} steps")
-    return judgement
