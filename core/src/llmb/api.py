@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llmb.analysis.valid_range import check_ranges
+from llmb.analysis.valid_range import range_faults
 from llmb.analysis.verdict import TOLERANCE
 from llmb.plugins.addresses import absolute_address, framework_of
 from llmb.plugins.installed_names import framework_names
@@ -223,7 +223,8 @@ def metrics(
     """
     from llmb.judging.measure_point import measure_point
 
-    check_ranges(step_time_s, tflops_per_gpu)
+    if faults := range_faults(step_time_s, tflops_per_gpu):
+        raise LlmbError(*faults)
     registry = registry or PluginRegistry()
     recipe = registry.recipe(address)
     point = published_point(recipe, gpu_type, dtype, gpus, variant)

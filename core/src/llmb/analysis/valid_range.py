@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from llmb.values.errors import Fault, LlmbError
+from llmb.values.errors import Fault
 
 Bounds = tuple[float, float]
 """The smallest and the largest valid value."""
@@ -49,16 +49,14 @@ def stated_only(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def check_ranges(step_time_s: float | None, tflops_per_gpu: float | None) -> None:
-    """Raise LlmbError if one of two values from the user is out of range."""
+def range_faults(step_time_s: float | None, tflops_per_gpu: float | None) -> list[Fault]:
+    """Return the errors of two values from a user or a publisher that are out of range."""
     given = (
         ("step_time_s", step_time_s, STEP_TIME_S, "s"),
         ("tflops_per_gpu", tflops_per_gpu, TFLOPS_PER_GPU, "TFLOP/s"),
     )
-    faults = [
+    return [
         Fault(key=key, message=f"{value:g} {unit} is out of range", expected=f"{low:g} to {high:g} {unit}")
         for key, value, (low, high), unit in given
         if value is not None and possible(value, (low, high)) is None
     ]
-    if faults:
-        raise LlmbError(*faults)

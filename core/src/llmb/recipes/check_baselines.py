@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from llmb.analysis.valid_range import check_ranges, is_plausible
+from llmb.analysis.valid_range import is_plausible, range_faults
 from llmb.recipes.accelerators import accelerators
 from llmb.recipes.baselines import STATED, PublishedRow
 from llmb.values.error_text import counted
-from llmb.values.errors import Fault, LlmbError
+from llmb.values.errors import Fault
 from llmb.values.recipe import Baseline, Point
 
 _UNITS = {
@@ -31,11 +31,8 @@ def check_baseline(
     name = next(each for each in STATED if row.values.get(each) is not None)
     key, value = f"{row.place}.{name}", row.values[name]
     unit, if_fast, if_slow = _UNITS[name]
-    try:
-        check_ranges(baseline.step_time_s, baseline.tflops_per_gpu)
-    except LlmbError as error:
-        wrong = {each.key: each for each in error.faults}
-        found = wrong.get(name) or error.faults[0]
+    if faults := range_faults(baseline.step_time_s, baseline.tflops_per_gpu):
+        found = next((each for each in faults if each.key == name), faults[0])
         yield Fault(message=found.message, key=key, expected=found.expected)
         return
     known = accelerators().get(point.gpu_type)
