@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible, stated
-from llmb.values.steps import NumberedSteps, Step, rhythm
+from llmb.values.steps import Step, rhythm
 
 if TYPE_CHECKING:  # listing runs does not load the classes of specs
     from llmb.values.recipe import Window
@@ -89,7 +89,7 @@ def summarise(steps: Sequence[Step], window: Window) -> Summary:
     A window is complete if its last step is measured and no step is missing. A step is missing if a gap between two
     printed steps, or between a printed step and an edge of the window, is wider than the `rhythm` of the log.
     """
-    numbers = steps.numbers if isinstance(steps, NumberedSteps) else [step.step for step in steps]
+    numbers = [step.step for step in steps]
     chosen = [steps[index] for index in _indices(numbers, window)]
     times, tflops = known_times_s(chosen), _known(possible(step.tflops_per_gpu, TFLOPS_PER_GPU) for step in chosen)
     return Summary(

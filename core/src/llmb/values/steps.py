@@ -92,17 +92,6 @@ class RankTimes:
     times_s: Mapping[int, float]
 
 
-@runtime_checkable
-class NumberedSteps(Protocol):
-    """Steps in the order of their numbers, each number once."""
-
-    @property
-    def numbers(self) -> Sequence[int]:
-        """The number of each step."""
-
-    def __getitem__(self, index: int, /) -> Step: ...
-
-
 def rhythm(numbers: Sequence[int]) -> int:
     """Return the most common distance between printed steps, or 1 if none occurs twice. A log may print every tenth."""
     gaps = Counter(map(sub, numbers[1:], numbers))
