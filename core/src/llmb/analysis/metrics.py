@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from llmb.analysis.flops import sequence_flops
-from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible, stated, stated_only
+from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible, stated
 from llmb.values.html_table import html_values
 
 if TYPE_CHECKING:  # listing runs does not load the classes of specs
@@ -62,7 +62,7 @@ class Metrics:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints, with None instead of NaN."""
-        return {name: stated_only(value) for name, value in attrs.asdict(self).items()}
+        return {name: stated(value) for name, value in attrs.asdict(self).items()}
 
     def rows(self) -> list[tuple[str, float | None]]:
         """Return the metrics with their units, and the comparison with the baseline, for a table."""

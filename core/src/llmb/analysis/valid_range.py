@@ -32,21 +32,16 @@ def is_plausible(mfu: float, step_time_s: float) -> bool:
     return mfu <= MOST_MFU and (mfu >= LEAST_MFU or mfu * step_time_s < COMPUTE_BOUND_S)
 
 
-def stated(value: float | None) -> float | None:
-    """Return the value, or None if it is None, NaN or infinite."""
-    return None if value is None or not math.isfinite(value) else value
+def stated(value: Any) -> Any:
+    """Return the value with None instead of NaN and infinity, which JSON cannot contain; of a table, each value."""
+    if isinstance(value, dict):
+        return {key: stated(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def possible(value: float | None, bounds: Bounds) -> float | None:
     """Return the value, or None if it is None, NaN or out of bounds."""
     return value if value is not None and bounds[0] <= value <= bounds[1] else None
-
-
-def stated_only(value: Any) -> Any:
-    """Return the value with None instead of NaN and infinity, which JSON cannot contain; of a table, each value."""
-    if isinstance(value, dict):
-        return {key: stated_only(item) for key, item in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def range_faults(step_time_s: float | None, tflops_per_gpu: float | None) -> list[Fault]:
