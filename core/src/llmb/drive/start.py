@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from itertools import count
 from typing import TypeVar
 
 import attrs
@@ -104,8 +103,8 @@ def _retry_cuts(check: Callable[[], T], target: str, report_activity: Callable[[
 
     Raise TargetError if the host was never reached, or the connection stays lost.
     """
-    end = time.monotonic() + RETRIED_S
-    for wait_s in count(1):
+    end, wait_s = time.monotonic() + RETRIED_S, 1
+    while True:
         try:
             return check()
         except (UnreachableError, UnknownOutcomeError):
@@ -113,7 +112,7 @@ def _retry_cuts(check: Callable[[], T], target: str, report_activity: Callable[[
                 raise
             report_activity(f"connecting to {target} again, because the connection was lost")
             time.sleep(wait_s)
-    raise AssertionError  # count() has no end
+            wait_s += 1
 
 
 def _plan_all(
