@@ -265,6 +265,17 @@ def test_the_connect_timeout_is_that_of_the_configuration(client: Sshd, connect:
         connect().run("true")
 
 
+def test_a_sign_of_life_is_sent_as_often_as_the_configuration_says(
+    client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llmb.hosts.ssh_connection.KEEPALIVE_S", 3600)
+    with Network(client.address, client.port) as network:
+        client.write_config(port=network.port, ServerAliveInterval="1")
+        connect().run("true")
+        sent = network.bytes_up
+        wait_until(lambda: network.bytes_up > sent)
+
+
 @pytest.mark.slow
 def test_an_account_without_a_shell_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any) -> None:
     with Sshd(settings={"ForceCommand": "echo This account is not available; exit 1"}) as server:
