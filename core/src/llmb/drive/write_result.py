@@ -16,7 +16,7 @@ from llmb.drive.hung_jobs import add_last_pause, find_last_pause_s
 from llmb.drive.incidents import JobPast, add_incidents
 from llmb.drive.measure_and_judge import measure_and_judge
 from llmb.logs.diagnose import diagnose, last_exception
-from llmb.logs.last_messages import log_tail
+from llmb.logs.failure_evidence import log_tail
 from llmb.logs.signature_files import known_remedy
 from llmb.planning import RunPlan
 from llmb.plugins.find_peak_flops import peak_flops

@@ -13,8 +13,8 @@ import attrs
 
 from llmb.logs.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below
 from llmb.logs.exceptions import AT_THE_END, SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
+from llmb.logs.failure_evidence import LONGEST_LINE
 from llmb.logs.files import read_part, tail_starts
-from llmb.logs.last_messages import LONGEST_LINE
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line
 from llmb.logs.rank_in_file_name import processes_of_logs
 from llmb.logs.rank_labels import label_of

@@ -10,8 +10,8 @@ from typing import Final
 
 import attrs
 
+from llmb.logs.failure_evidence import as_evidence
 from llmb.logs.files import blocks_of, read_part
-from llmb.logs.last_messages import as_evidence
 from llmb.logs.processes import NOBODY, Process, expand_ranks
 from llmb.logs.rank_labels import label_of, without_time
 from llmb.logs.search import MOST_TOGETHER, TextSearch

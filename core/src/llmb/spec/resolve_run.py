@@ -16,7 +16,7 @@ from llmb.recipes.accelerators import accelerators
 from llmb.spec.assemble_run import assemble_run, assemble_target
 from llmb.spec.check_values import check_place
 from llmb.spec.choose_point import choose_point, published_points, select_variant
-from llmb.spec.cross_checks import find_conflicts
+from llmb.spec.cross_checks import check_memory, find_conflicts
 from llmb.spec.decode import TableDecoder, decode_options
 from llmb.spec.document import string_of
 from llmb.spec.expand_sweep import Combination
@@ -165,7 +165,7 @@ def _find_points(
     """
     errors: list[Fault] = []
     if accelerator and recipe:
-        errors += _check_memory(accelerator, recipe)
+        errors += check_memory(accelerator, recipe)
     gpu_fits = not accelerator or not recipe or _has_common_dtype(accelerator, recipe, errors)
     dtype_fits = dtype is not None and _has_dtype(accelerator if gpu_fits else None, dtype, recipe, errors)
     if not (accelerator and recipe and dtype and gpu_fits and dtype_fits):
@@ -207,14 +207,6 @@ def _has_dtype(accelerator: Accelerator | None, dtype: str, recipe: Recipe | Non
 
 def _dtypes(recipe: Recipe) -> tuple[str, ...]:
     return recipe.dtypes or tuple(dict.fromkeys(point.dtype for point in recipe.points))
-
-
-def _check_memory(accelerator: Accelerator, recipe: Recipe) -> list[Fault]:
-    has, needs = accelerator.memory_gb, recipe.memory_gb
-    if not has or not needs or has >= needs:
-        return []
-    message = f"{accelerator.name} has {has:g} GB of memory, but {recipe.address} needs {needs:g} GB"
-    return [Fault(message=message, key="workload.gpu_type", expected=f"a GPU with at least {needs:g} GB")]
 
 
 def _decode_plugin_tables(

@@ -1,4 +1,4 @@
-"""The last messages of a log, without stack traces."""
+"""The evidence of a failure: a line of the log, or the last messages without stack traces."""
 
 from __future__ import annotations
 
