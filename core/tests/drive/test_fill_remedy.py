@@ -9,9 +9,11 @@ import attrs
 import pytest
 
 from llmb.drive.fill_remedy import fill_remedy
+from llmb.logs.signature_files import known_signatures
 from llmb.planning import RunPlan
 from llmb.records.record import RunRecord
 from llmb.testing import plan_tables
+from llmb.values.causes import CAUSES
 from llmb.values.failure import Failure
 
 RECORD = RunRecord(Path("/home/me/it's/runs/abcde"))
@@ -41,6 +43,25 @@ def remedy(plan: RunPlan, text: str, **more: Any) -> str:
 )
 def test_the_names_of_the_run_are_filled_in(plan: RunPlan, text: str, filled: str) -> None:
     assert remedy(plan, text) == filled
+
+
+def plan_with(micro_batch_size: int) -> RunPlan:
+    workload = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
+    return plan_tables({"workload": workload, "parallelism": {"micro_batch_size": micro_batch_size}})
+
+
+def test_a_run_with_a_micro_batch_of_1_gets_another_remedy_for_a_lack_of_memory() -> None:
+    smaller = "use a smaller micro batch (`llmb run SPEC --set parallelism.micro_batch_size=1`), or more GPUs"
+    assert "--set parallelism.micro_batch_size=1`" in remedy(plan_with(2), smaller)
+    expected = f"use shorter sequences (`llmb run {RUN_TOML} --set model.seq_len=2048`), or more GPUs"
+    assert remedy(plan_with(1), smaller) == expected
+
+
+def test_no_remedy_for_a_run_with_a_micro_batch_of_1_names_a_smaller_one() -> None:
+    remedies = {each.remedy for each in known_signatures()} | {each.remedy for each in CAUSES.values()}
+    affected = [text for text in remedies if "micro_batch_size=1" in text]
+    assert affected
+    assert not [text for text in affected if "micro" in remedy(plan_with(1), text)]
 
 
 def test_the_address_of_a_recipe_in_a_file_has_the_path_of_the_file(tmp_path: Path) -> None:

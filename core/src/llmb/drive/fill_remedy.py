@@ -1,8 +1,11 @@
 """Remedies of a recorded run with its own names."""
 
 import math
+import re
 import shlex
 from collections.abc import Mapping
+
+import attrs
 
 from llmb.logs.fill_commands import fill_commands
 from llmb.planning import RunPlan
@@ -16,12 +19,18 @@ from llmb.values.scalars import LONGEST_S
 SPARE = 1.25
 """Part of the time limit that is for start-up and slower steps."""
 
+SMALLER_MICRO_BATCH = re.compile(r"a smaller micro batch \(`[^`]+`\)")
+"""The first remedy for a lack of memory. A run with a micro batch of 1 needs another one."""
+
 
 def fill_remedy(failure: Failure, plan: RunPlan, record: RunRecord, steps_done: int = 0) -> Failure:
     """Return the failure with the names of the run in the commands of its remedy. Unknown names stay in capitals.
 
     A longer time limit suffices for all steps at the speed of ``steps_done``, the steps of the run that ended.
     """
+    if SMALLER_MICRO_BATCH.search(failure.remedy) and plan.run.parallelism.micro_batch_size == 1:
+        shorter = f"shorter sequences (`llmb run SPEC --set model.seq_len={max(1, plan.run.seq_len // 2)}`)"
+        failure = attrs.evolve(failure, remedy=SMALLER_MICRO_BATCH.sub(shorter, failure.remedy))
     return fill_commands(failure, {**_names(plan, record), "LONGER": _longer_limit(plan, steps_done)})
 
 
