@@ -231,6 +231,21 @@ def test_a_signature_is_that_of_an_allowed_signer(llmb: Llmb, run_id: str, tmp_p
     assert (answer.status, "cannot sign with" in answer.err) == (2, True)
 
 
+def test_a_key_that_may_not_sign_bundles_or_has_expired_is_named_as_such(
+    llmb: Llmb, run_id: str, tmp_path: Path
+) -> None:
+    key, file, signers = tmp_path / "key", tmp_path / "b.tar.gz", tmp_path / "signers"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    public = (tmp_path / "key.pub").read_text()
+    llmb("bundle", run_id, "-o", file, "--sign", key)
+    signers.write_text(f'me@git namespaces="git" {public}')
+    answer = llmb("bundle", "--verify", file, "--allowed-signers", signers)
+    assert (answer.status, 'key is not permitted for use in signature namespace "llmb' in answer.out) == (1, True)
+    signers.write_text(f'me@git valid-before="20200101" {public}')
+    answer = llmb("bundle", "--verify", file, "--allowed-signers", signers)
+    assert (answer.status, "signers:1: key has expired" in answer.out) == (1, True)
+
+
 def test_redact_replaces_names_and_secrets_and_still_verifies(llmb: Llmb, run_id: str, tmp_path: Path) -> None:
     directory = Path(library.find_run(run_id).directory)
     log = next((directory / "logs").iterdir())

@@ -124,10 +124,18 @@ def _check_signature(files: Mapping[str, bytes], allowed_signers: Path) -> tuple
         common = ["-f", str(allowed_signers), "-s", str(signature)]
         found = _ssh_keygen(["find-principals", *common], b"")
         if found.returncode or not found.stdout.strip():
-            return "", f"the signature is not of a signer in {allowed_signers}"
+            return "", _refused_key(found, allowed_signers) or f"the signature is not of a signer in {allowed_signers}"
         signer = found.stdout.decode(errors="replace").splitlines()[0]
         checked = _ssh_keygen(["verify", "-n", NAMESPACE, "-I", signer, *common], files[MANIFEST])
-        return (signer, "") if checked.returncode == 0 else ("", "the signature does not match the manifest")
+        if checked.returncode == 0:
+            return signer, ""
+        return "", _refused_key(checked, allowed_signers) or "the signature does not match the manifest"
+
+
+def _refused_key(answer: subprocess.CompletedProcess[bytes], allowed_signers: Path) -> str:
+    """Return why a line of the file does not accept the key, such as ``signers:1: key has expired``, or ""."""
+    lines = answer.stderr.decode(errors="replace").splitlines()
+    return next((line for line in lines if line.startswith(f"{allowed_signers}:") and ": key " in line), "")
 
 
 def _ssh_keygen(arguments: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
