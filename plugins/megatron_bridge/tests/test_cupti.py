@@ -96,5 +96,6 @@ def test_the_library_is_downloaded_once(load_run: LoadRun, tmp_path: Path, conte
         )  # fmt: skip
         return
     assert done.returncode == 0, done.stderr
+    assert "100.0%" in done.stderr  # the last state of the bar, which llmb shows during a download
     assert bash(task.check).returncode == 0
     assert library.read_text() == "ELF"

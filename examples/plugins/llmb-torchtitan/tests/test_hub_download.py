@@ -58,6 +58,13 @@ def test_the_english_texts_are_downloaded_once(task: Task, hub: Path, tmp_path: 
     assert not (folder / OTHERS).exists()
 
 
+def test_the_output_counts_the_files_that_are_complete(task: Task, hub: Path, tmp_path: Path) -> None:
+    counts = ["0 of 2 files", "1 of 2 files", "2 of 2 files"]
+    assert bash(task.work, hub).stdout.splitlines() == counts
+    (tmp_path / "datasets/c4" / CARD).unlink()
+    assert bash(task.work, hub).stdout.splitlines() == counts
+
+
 def test_a_failed_download_is_not_complete_and_fetches_only_what_is_missing(
     task: Task, hub: Path, tmp_path: Path
 ) -> None:

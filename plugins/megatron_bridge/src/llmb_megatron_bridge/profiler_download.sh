@@ -12,5 +12,6 @@ fail() {
   exit 1
 }
 command -v curl >/dev/null || fail "curl, which downloads the $kind, is not installed on this machine"
-curl --silent --show-error --fail --location --retry 3 --output "$partial/download" "$url" ||
+# The bar is narrow, so that the part of the file that is done fits into the line of a terminal.
+COLUMNS=24 curl --progress-bar --show-error --fail --location --retry 3 --output "$partial/download" "$url" ||
   fail "the $kind could not be downloaded from $url: curl failed with exit code $?"

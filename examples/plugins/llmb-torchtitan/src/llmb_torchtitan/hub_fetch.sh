@@ -1,7 +1,7 @@
 # Download files of a public repository at Hugging Face into a folder. Files that are complete are not fetched again.
 # Set by the caller: address (models/OWNER/NAME or datasets/OWNER/NAME), folder, files (an extended regular expression).
-# HF_ENDPOINT may name a mirror. The last printed line is the cause of a failure.
-set -eu
+# HF_ENDPOINT may name a mirror. The last printed line is the progress, or the cause of a failure.
+set -euo pipefail
 hub=${HF_ENDPOINT:-https://huggingface.co}
 
 fail() {
@@ -17,9 +17,21 @@ names=$(printf '%s' "$answer" | grep -o '"rfilename": *"[^"]*"' | cut -d '"' -f 
 [ -n "$commit" ] && [ -n "$names" ] || fail "$hub lists no files of $address that are needed"
 export url="$hub/${address#models/}/resolve/$commit" folder
 # shellcheck disable=SC2016 # bash expands it for each file
-fetch='[ -e "$folder/$1" ] && exit
-mkdir -p "$(dirname "$folder/$1")"
-curl --silent --show-error --fail --location --retry 5 --output "$folder/$1.partial" "$url/$1" &&
-  mv "$folder/$1.partial" "$folder/$1"'
-printf '%s\n' "$names" | xargs -P 8 -n 1 bash -c "$fetch" fetch || fail "not all files of $address could be downloaded"
+fetch='if [ ! -e "$folder/$1" ]; then
+  mkdir -p "$(dirname "$folder/$1")"
+  curl --silent --show-error --fail --location --retry 5 --output "$folder/$1.partial" "$url/$1" || exit 1
+  mv "$folder/$1.partial" "$folder/$1"
+fi && echo "$1"'
+
+# Read the names of complete files, and print how many there are.
+count_files() {
+  local all=$1 complete=0
+  echo "0 of $all files"
+  while read -r _; do
+    complete=$((complete + 1))
+    echo "$complete of $all files"
+  done
+}
+printf '%s\n' "$names" | xargs -P 8 -n 1 bash -c "$fetch" fetch | count_files "$(printf '%s\n' "$names" | wc -l)" ||
+  fail "not all files of $address could be downloaded"
 printf '%s\n' "$commit" >"$folder/.complete"
