@@ -161,6 +161,16 @@ class Terminal:
         return self.output.getvalue()
 
 
+def test_lines_of_a_specification_in_a_notice_can_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
+    notice = llmb.Note(text='warning: add to the target:\n[target.env]\nNCCL_DEBUG = "INFO"\nUCX_TLS = "rc"')
+    lines = ["llmb: warning: add to the target:", "  [target.env]", '  NCCL_DEBUG = "INFO"', '  UCX_TLS = "rc"']
+    PlainView().show(notice)
+    assert capsys.readouterr().err.splitlines() == lines
+    terminal = Terminal()
+    terminal.view.show(notice)
+    assert "\n".join(lines) in terminal.output.getvalue().replace("\r\n", "\n")
+
+
 def test_drawing_writes_only_lines_that_changed() -> None:
     terminal = Terminal()
     for name in "abc":

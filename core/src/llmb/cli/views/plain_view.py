@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable
 
@@ -51,7 +52,8 @@ class PlainView(View):
                 begin = reason.removeprefix(f"{run_id}: ").partition("\n")[0]
                 self._print(f"{run_id}: skipped, {begin}")
         if notice := describe_notice(event):
-            self._print(f"llmb: {notice}")
+            self._stop_timer()
+            output.print_message(notice)
 
     def show_activity(self, activity: str) -> None:
         """Print the activity if it takes longer than a moment."""
@@ -102,10 +104,13 @@ def describe_speed(progress: llmb.Progress | llmb.RunProgress, steps: int | None
 
 
 def describe_notice(event: llmb.Event) -> str:
-    """Return the sentence in an event that concerns more than one run, or an empty string."""
+    """Return the sentence in an event that concerns more than one run, or an empty string.
+
+    Lines of a specification below the sentence stay lines, so that they can be copied.
+    """
     match event:
         case llmb.Note(text=text):
-            return text
+            return re.sub(r"\n *", output.BELOW, text)
         case llmb.TargetLost(reason=reason):
             return f"{reason}; retrying (jobs there continue)"
         case llmb.TargetBack(target=target):
