@@ -32,6 +32,18 @@ def test_variables_and_secrets_of_the_target_reach_every_job(toy: Any) -> None:
         assert not any(SECRET in file.read_text() for file in Path(run["directory"]).rglob("*") if file.is_file())
 
 
+@pytest.mark.parametrize("where", ["host", "scheduler"])
+def test_a_variable_of_the_target_replaces_an_exported_secret(toy: Any, where: str) -> None:
+    """The remedy for a proxy that cannot be reached sets HTTPS_PROXY in [target.env]."""
+    copy = toy.folder / "copy"
+    target = {"env": {"SITE_PROXY": "http://proxy:3128"}, "secrets": ["SITE_PROXY"]}
+    task = {"task": "a", "task_on": where, "task_end": f'printf %s "$SITE_PROXY" >{copy}', "dump": True}
+    done = toy.llmb("run", toy.spec(framework=task, target=target), "--json", env={"SITE_PROXY": PROXY})
+    [run] = json.loads(done.stdout)["runs"]
+    assert copy.read_text() == "http://proxy:3128"
+    assert "SITE_PROXY=http://proxy:3128" in (toy.work(run["run_id"]) / "env.0").read_text().split("\0")
+
+
 @pytest.mark.parametrize(
     ("env", "differences"),
     [

@@ -115,7 +115,7 @@ def _host_script(task: Task, target: Target[Any], work: str) -> Script:
     read_secrets = "if [ -f .secrets ]; then . ./.secrets && rm -f .secrets; fi\n" if secrets else ""
     env = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in target.env.items())
     check = f"if ({task.check}\n) >/dev/null 2>&1; then exit 0; fi\n"
-    text = f"#!/usr/bin/env bash\n: >begun\n{env}{read_secrets}{check}{work}\n"
+    text = f"#!/usr/bin/env bash\n: >begun\n{read_secrets}{env}{check}{work}\n"  # as in jobs, [target.env] wins
     return Script(
         id=task.key,
         directory=directory,
