@@ -8,7 +8,7 @@ from llmb.drive.notify import read_command
 from llmb.hookspecs import DoctorCheck
 from llmb.hosts.free_space import GB
 from llmb.paths import config_folder, home_folder
-from llmb.plugins.registry import PluginRegistry
+from llmb.plugins.registry import PluginInfo, PluginRegistry
 from llmb.records.find_records import records_problem
 from llmb.values.errors import SpecError
 
@@ -43,12 +43,18 @@ def _check_plugins(registry: PluginRegistry) -> list[DoctorCheck]:
             name=f"plugin {each.name}",
             ok=False,
             detail=each.error,
-            remedy=f"`pip install --upgrade {each.distribution}`, or `pip uninstall {each.distribution}`",
+            remedy=_plugin_remedy(each),
         )
         for each in plugins
         if each.error
     ]
     return broken or [DoctorCheck(name="plugins", ok=True, detail=f"{len(plugins)} installed, no errors")]
+
+
+def _plugin_remedy(plugin: PluginInfo) -> str:
+    if not plugin.distribution:  # a file of the configuration directory
+        return "correct the file, or remove it"
+    return f"`pip install --upgrade {plugin.distribution}`, or `pip uninstall {plugin.distribution}`"
 
 
 def _check_settings() -> list[DoctorCheck]:
