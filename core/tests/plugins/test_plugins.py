@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import llmb
+from llmb.doctor_checks.this_machine import check_this_machine
+from llmb.plugins.find_plugins import choose_entry
 
 OneLine = Callable[[Any], str]
 
@@ -107,6 +110,21 @@ def test_the_error_of_a_missing_plugin_lists_the_installed_ones(run_llmb: Any, p
     assert one_line(run_llmb("validate", plugins.spec(scheduler="locl"))).endswith(
         f"scheduler plugin 'locl' is not installed; expected one of {installed['scheduler']} (did you mean 'local'?)"
     )
+
+
+@pytest.mark.parametrize(("kind", "name"), [("framework", "megatron_bridge"), ("scheduler", "slurm")])
+def test_the_error_of_a_missing_plugin_of_this_project_names_its_package(kind: str, name: str) -> None:
+    package = f"llmb-{name.replace('_', '-')}"
+    with pytest.raises(llmb.PluginError) as raised:
+        choose_entry(kind, name, [])
+    assert str(raised.value) == f"{kind} plugin '{name}' is not installed; `pip install {package}` installs it"
+
+
+def test_without_plugins_doctor_names_their_packages() -> None:
+    registry: Any = SimpleNamespace(plugins=list)
+    [check] = [each for each in check_this_machine(registry) if each.name == "plugins"]
+    assert (check.ok, check.detail) == (False, "none is installed")
+    assert "`pip install llmb-local llmb-maxtext " in check.remedy
 
 
 def test_a_plugin_of_the_other_kind_is_reported_as_such(run_llmb: Any, spec: Any, one_line: OneLine) -> None:

@@ -8,6 +8,7 @@ from llmb.drive.notify import read_command
 from llmb.hookspecs import DoctorCheck
 from llmb.hosts.free_space import GB
 from llmb.paths import config_folder, home_folder
+from llmb.plugins.installed_names import plugin_packages
 from llmb.plugins.registry import PluginInfo, PluginRegistry
 from llmb.records.find_records import records_problem
 from llmb.values.errors import SpecError
@@ -38,6 +39,9 @@ def _check_records() -> DoctorCheck:
 
 def _check_plugins(registry: PluginRegistry) -> list[DoctorCheck]:
     plugins = registry.plugins()
+    if not plugins:
+        remedy = f"install those that you need: `pip install {' '.join(plugin_packages().values())}`"
+        return [DoctorCheck(name="plugins", ok=False, detail="none is installed", remedy=remedy)]
     broken = [
         DoctorCheck(
             name=f"plugin {each.name}",

@@ -12,7 +12,7 @@ import attrs
 
 from llmb.paths import config_folder
 from llmb.plugins.addresses import is_file_address
-from llmb.plugins.installed_names import GROUPS, package_folder
+from llmb.plugins.installed_names import GROUPS, package_folder, plugin_packages
 from llmb.values.error_text import unknown_name
 from llmb.values.errors import Fault, PluginError
 
@@ -162,9 +162,14 @@ def choose_entry(kind: str, name: str, installed: Sequence[PluginEntry]) -> Plug
 
 
 def _not_installed(kind: str, name: str, installed: Sequence[PluginEntry]) -> Fault:
-    """Describe a missing plugin without naming a distribution: on an index, anyone may own a misspelt name."""
+    """Describe a missing plugin.
+
+    Name the distribution only of a plugin of this project: on an index, anyone may own a misspelt name.
+    """
     names = sorted({entry.name for entry in installed if entry.kind == kind})
     message = f"{kind} plugin {name!r} is not installed"
     if others := {entry.kind for entry in installed if entry.name == name} - {"extension"}:
         message = f"{name!r} is a {others.pop()}, not a {kind}"
+    elif package := plugin_packages().get(name):
+        return Fault(message=f"{message}; `pip install {package}` installs it")
     return unknown_name(message, name, names)
