@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -39,6 +40,19 @@ def test_a_step_printed_again_replaces_the_earlier_one() -> None:
     series = run_of(("", number) for number in (0, 1, 2, 2, 3))
 
     assert [(step.step, step.time_s) for step in series.steps] == [(0, 0), (1, 1), (2, 3), (3, 4)]
+
+
+def test_lines_printed_twice_give_the_same_run() -> None:
+    for printed in product((0, 1, 2, 3, 9), repeat=5):
+        once = run_of(("", number) for number in printed)
+        twice = run_of(("", number) for number in printed for _ in range(2))
+        assert twice.attempt == once.attempt, printed
+        assert [step.step for step in twice.steps] == [step.step for step in once.steps], printed
+
+
+def test_a_rewind_below_the_first_step_of_the_log_is_no_new_run_if_lines_are_printed_twice() -> None:
+    doubled = (number for number in (70, 71, 72, 69, 70, 71) for _ in range(2))
+    assert run_of(("", number) for number in doubled).attempt == 0
 
 
 def test_a_rewind_to_a_checkpoint_continues_the_run() -> None:

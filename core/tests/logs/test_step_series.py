@@ -111,6 +111,13 @@ def test_a_later_attempt_replaces_the_one_before() -> None:
     assert series.total_steps == 9
 
 
+def test_a_checkpoint_whose_line_is_printed_twice_counts_once() -> None:
+    saved = Notice(kind="checkpoint", time_s=2.5)
+    series = StepSeries()
+    series.add([Step(step=1), Step(step=1), saved, saved, Step(step=2), Step(step=2)])
+    assert series.checkpoints_s == 2.5
+
+
 def test_equal_times_of_checkpoints_add_up_and_end_with_the_run() -> None:
     saved = Notice(kind="checkpoint", time_s=2.5)
     series = StepSeries()

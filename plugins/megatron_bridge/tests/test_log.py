@@ -268,6 +268,16 @@ def test_step_times_alone_are_counted_from_1_when_the_log_is_over() -> None:
 # Several runs, and how the bytes come
 
 
+def test_step_times_alone_that_are_printed_twice_count_once() -> None:
+    times = [step_time(each, 400.0 / each) for each in (9.1, 5.7, 5.8, 5.7)]
+    twice = [line for line in times for _ in range(2)]
+    assert [*series(lines(*twice)).steps] == [*series(lines(*times)).steps]
+
+
+def test_equal_step_times_alone_are_steps_of_their_own() -> None:
+    assert series(lines(*[step_time(5.7, 400.0)] * 8)).count == 8
+
+
 def test_the_last_of_several_runs_in_one_file_counts() -> None:
     first, second = kinds(), [iteration(number, time_ms=80.0 + number) for number in range(1, 9)]
     found = series(lines(*first[0], "=== END ===", *second))

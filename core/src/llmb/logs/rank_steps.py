@@ -15,6 +15,12 @@ from llmb.values.steps import Notice, RankTimes, Step
 MOST_STEPS: Final = 200
 """The last steps of each process that are kept, so that thousands of ranks need little memory."""
 
+LoggedRank = tuple[str, int | None]
+"""The log of a process and its rank."""
+
+StepTime = tuple[int, float]
+"""The number of a step and its time in seconds."""
+
 NO_HOSTS: Final[Mapping[int, str]] = FrozenMap()
 
 
@@ -27,8 +33,8 @@ class RankSteps:
     """The last step times of each process in the logs of one run."""
 
     def __init__(self) -> None:
-        self._times: dict[tuple[str, int | None], deque[tuple[int, float]]] = {}
-        self._printed_for_all: dict[tuple[str, int | None], deque[tuple[int, float]]] = {}
+        self._times: dict[LoggedRank, deque[StepTime]] = {}
+        self._printed_for_all: dict[LoggedRank, deque[StepTime]] = {}
         self._attempt = 0
 
     def add(self, items: Sequence[Step | Notice], source: str) -> None:
@@ -40,9 +46,9 @@ class RankSteps:
                 self._times.clear()
                 self._printed_for_all.clear()
                 self._attempt = item.attempt
-            self._times.setdefault((source, item.rank), deque(maxlen=MOST_STEPS)).append((item.step, item.time_s))
+            _append(self._times, (source, item.rank), (item.step, item.time_s))
             for rank, time_s in item.rank_times.items():
-                self._printed_for_all.setdefault((source, rank), deque(maxlen=MOST_STEPS)).append((item.step, time_s))
+                _append(self._printed_for_all, (source, rank), (item.step, time_s))
 
     def by_log(self) -> dict[str, dict[int, float]]:
         """Return the step times in each log, those of its lowest rank."""
@@ -64,3 +70,10 @@ class RankSteps:
             host = hosts.get(process.rank) if process.rank is not None else None
             found.append(RankTimes(process.rank, process.host or host, dict(times)))
         return found
+
+
+def _append(times: dict[LoggedRank, deque[StepTime]], rank: LoggedRank, time: StepTime) -> None:
+    """Add a step time of a rank, except one that is printed twice."""
+    of_rank = times.setdefault(rank, deque(maxlen=MOST_STEPS))
+    if not of_rank or of_rank[-1] != time:
+        of_rank.append(time)

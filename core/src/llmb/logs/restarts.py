@@ -4,6 +4,7 @@ The rules, for the lines of one rank or of ranks that are not labelled:
 
 - A number that goes back is a step printed again, by a late rank or after a rewind to a checkpoint. It replaces the
   earlier step, and the run continues.
+- A number that equals the one before it is a line printed twice, for example by two handlers of Python's logging.
 - A new run may begin if the number is 0, 1, or the first number of this run. It begins if the next number continues
   from there and is nearer to that number than to the end of the run.
 - Until the next number is known, the step is held back. If the next number exceeds all numbers of the run, or the log
@@ -30,17 +31,21 @@ NEWEST_FIRST = 3
 
 @attrs.define
 class _Rank:
-    """Numbers that one rank has printed: the lowest one of the start, the highest, and how often either was passed."""
+    """Numbers that one rank has printed: the lowest one of the start, the highest, and how often either was passed.
+
+    ``last`` is the latest one.
+    """
 
     first: int
     highest: int
+    last: int
     rises: int = 0
     falls: int = 0
     held: dict[int, Step] = attrs.field(factory=dict)
 
     def may_begin_run(self, number: int) -> bool:
         """Check whether a number that is not a new highest may be the first number of a new run."""
-        if number == self.highest or (not self.rises and self.falls >= NEWEST_FIRST):
+        if number in (self.highest, self.last) or (not self.rises and self.falls >= NEWEST_FIRST):
             return False
         if number == self.first:
             return self.rises > 0
@@ -62,7 +67,7 @@ class Numbering:
         number, label = step.step, self._rank_of(label)
         rank = self._ranks.get(label)
         if rank is None:
-            self._ranks[label] = _Rank(number, number)
+            rank = self._ranks[label] = _Rank(number, number, number)
         elif rank.held:
             return self._decide(step, rank, label)
         elif number > rank.highest:
@@ -74,6 +79,7 @@ class Numbering:
         elif number < rank.first:
             rank.first = number
             rank.falls += 1
+        rank.last = number
         step.attempt = self.attempt
         return (step,)
 
@@ -106,6 +112,7 @@ class Numbering:
             return self._begin_run() if len(rank.held) > 1 else ()
         if start < number and number - start <= rank.highest - number:
             return (*self._begin_run(), *self.take(step, label))
+        rank.last = number
         step.attempt = self.attempt
         return (step,)
 

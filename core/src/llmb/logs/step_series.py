@@ -140,6 +140,7 @@ class StepSeries:
         self._sources: set[str] = set()
         self._places: dict[str, dict[int | None, Place]] = {}
         self._last: dict[str, Step] = {}
+        self._checkpoints: set[tuple[str, int, Notice]] = set()
         self._announced_steps: int | None = None
 
     def add(self, items: Iterable[Step | Notice], *, source: str | None = None) -> None:
@@ -159,6 +160,7 @@ class StepSeries:
                 self._notices.clear()
                 self._nan_steps.clear()
                 self.checkpoints_s = 0.0
+                self._checkpoints.clear()
             rank = item.rank
             place = places.get(rank)
             if place is None:
@@ -192,7 +194,10 @@ class StepSeries:
             self._notices[notice] = None
         if notice.kind == "nan":  # of the step before it
             self._nan_steps.add(last.step, (source, last.rank))
-        self.checkpoints_s += notice.time_s or 0.0
+        checkpoint = (source, last.step, notice)
+        if notice.time_s and checkpoint not in self._checkpoints:  # handlers of Python's logging may print it twice
+            self._checkpoints.add(checkpoint)
+            self.checkpoints_s += notice.time_s
 
     @property
     def nan(self) -> bool:

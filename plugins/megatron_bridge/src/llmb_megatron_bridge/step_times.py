@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from itertools import islice
+from collections.abc import Mapping, Sequence
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from llmb import Step
 
 _LOOK_AHEAD = 8
 """Lines of one kind that may have lost their counterpart before lines with a counterpart are not found."""
+
+_CHANGES = 3
+"""Times that differ from the one before, if each is printed twice, after which this is no chance."""
 
 _WAITING = 4096
 """Steps that wait for their TFLOP/s. In logs of separate ranks, these are all steps; Megatron-LM prints no TFLOP/s."""
@@ -63,10 +66,22 @@ class StepTimes:
         """Return steps counted from 1 if the log had no step number at all."""
         if self._last is not None:
             return []
+        times = [*self._times]
+        times = times[::2] if _is_printed_twice(times) else times
         return [
             Step(step=number, time_s=time.time_s, **time.rates)  # type: ignore[arg-type]  # names of floats
-            for number, time in enumerate(self._times, start=1)
+            for number, time in enumerate(times, start=1)
         ]
+
+
+def _is_printed_twice(times: Sequence[StepTime]) -> bool:
+    """Check whether each line of a log is printed twice, as by two handlers of Python's logging.
+
+    Steps of a log with few lines, or with few different times, may be equal in pairs by chance.
+    """
+    first, second = times[::2], times[1::2]
+    changes = sum(time != before for before, time in pairwise(first))
+    return first == second and changes >= _CHANGES
 
 
 def _fit(rounded_s: float, time_s: float) -> bool:
