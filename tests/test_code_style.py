@@ -39,7 +39,8 @@ ALLOWED = {
     "cli/commands/topics/spec.txt": {"maxtext", "slurm"},
     "cli/commands/topics/targets.txt": {"slurm"},
     "scripts/provenance_functions.sh": {"cuda"},  # its version is part of the provenance
-    "logs/rank_labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo", "cuda"},  # their labels begin lines of logs
+    # their labels begin lines of logs
+    "logs/rank_labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo", "cuda", "docker"},
     # the launchers whose reports do not show that a process continued
     "logs/exceptions.py": {"mpirun", "torch"},
     # the origin of the texts that identify a cause

@@ -188,12 +188,19 @@ def test_each_source_has_its_own_unfinished_line_and_its_own_numbering() -> None
 
 
 @pytest.mark.parametrize("label", ["%d: ", "  %d: ", "[default%d]:", "[rank%d]: ", "[1,%d]<stdout>:", "10.0.0.%d: ",
-                                   "node-%d: ", "tail-of-role/%d ", "3: [default%d]:"])  # fmt: skip
+                                   "node-%d: ", "tail-of-role/%d ", "3: [default%d]:", "worker-%d  | ",
+                                   "Nov 02 10:00:00 [rank%d]: ", "[pod/a-%d/main] 2026-11-02T10:00:00Z "])  # fmt: skip
 def test_labelled_ranks_are_distinguished(label: str) -> None:
     ranks = [[f"{label % rank}step {number} took 1.5 s\n" for number in range(20)] for rank in (0, 1)]
     found = parse("".join(ranks[0] + ranks[1]).encode())
 
     assert {step.attempt for step in found if isinstance(step, Step)} == {0}
+
+
+def test_steps_behind_a_time_have_the_rank_of_their_label() -> None:
+    found = parse(b"\xef\xbb\xbf[rank1]: step 4 took 1.5 s\nNov 02 10:00:00 [rank2]: step 4 took 1.5 s\n")
+
+    assert [step.rank for step in found if isinstance(step, Step)] == [1, 2]
 
 
 @pytest.mark.parametrize(

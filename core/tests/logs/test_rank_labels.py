@@ -8,7 +8,7 @@ import pytest
 
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.processes import Process, process_of_line
-from llmb.logs.rank_labels import label_of
+from llmb.logs.rank_labels import rank_label, split_label
 
 LABELS = {
     "[gpu-a12:3]:": Process(host="gpu-a12"),
@@ -17,6 +17,10 @@ LABELS = {
     "[1,mpirank:5,algo-2]<stderr>:": Process(rank=5, host="algo-2"),
     "[1,5]<stdout>:": Process(rank=5),
     "[pod/trainer-worker-0/main] ": Process(host="trainer-worker-0"),
+    "[pod/trainer-worker-0/main] [rank11]: ": Process(rank=11, host="trainer-worker-0"),
+    "worker-1  | ": Process(),
+    "trainer    | [rank11]: ": Process(rank=11),
+    "trainer.1.x3k@gpu-a12    | [rank11]: ": Process(rank=11),
     "(Worker pid=812, ip=10.0.0.9) ": Process(host="10.0.0.9"),
     "(pretrain, pid=4112) ": Process(),
     "gpu-a12 python[1234]: ": Process(host="gpu-a12"),
@@ -49,7 +53,7 @@ def test_an_exception_is_found_behind_the_label_of_its_rank(tmp_path: Path, time
 
 @pytest.mark.parametrize("label", LABELS)
 def test_the_label_of_a_line_is_complete(label: str) -> None:
-    assert label_of(f"{label}step 3".encode()) == label.encode()
+    assert split_label(f"{label}step 3".encode()) == (label.encode(), b"step 3")
     assert process_of_line(f"{label}step 3".encode()) == LABELS[label]
 
 
@@ -65,10 +69,31 @@ def test_the_label_of_a_line_is_complete(label: str) -> None:
         "node python[x]: y",
         "node 12[34]: y",
         "node python[34] y",
+        "step   | 3",
+        "train_epoch    | 3",
+        "loss | 3",
+        "0  | embedding | 3",
     ],
 )
 def test_other_brackets_are_no_label(text: str) -> None:
-    assert label_of(text.encode()) == b""
+    assert split_label(text.encode()) == (b"", text.encode())
+
+
+@pytest.mark.parametrize("begin", ["\ufeff", "\ufeffNov 02 10:00:00 ", "Nov 02 10:00:00 gpu-a12 python[1234]: "])
+def test_what_comes_before_the_label_of_a_step_is_no_part_of_it(begin: str) -> None:
+    assert rank_label(f"{begin}[rank3]: step 4".encode()) == b"[rank3]: "
+
+
+@pytest.mark.parametrize("outer", ["[pod/trainer-0/main] ", "worker-1  | ", "0: "])
+def test_a_time_between_two_labels_is_no_part_of_them(tmp_path: Path, outer: str) -> None:
+    line = f"{outer}2026-11-02T10:00:00.5Z [rank7]: 10:00:00 torch.OutOfMemoryError: CUDA out of memory."
+    text = b"torch.OutOfMemoryError: CUDA out of memory."
+    assert split_label(line.encode()) == (f"{outer}[rank7]: ".encode(), text)
+    assert rank_label(line.encode()) == f"{outer}[rank7]: ".encode()
+
+
+def test_the_program_before_a_label_is_no_part_of_the_label_of_a_rank() -> None:
+    assert rank_label(b"Nov 02 10:00:00 gpu-a12 python[1234]: step 4") == b""
 
 
 def test_the_rank_of_a_signature_with_a_time_before_its_label(tmp_path: Path) -> None:
@@ -86,7 +111,7 @@ def test_the_rank_of_a_signature_with_a_time_before_its_label(tmp_path: Path) ->
     ["step12", "STEP12", "global_step12", "Iter_3", "ITER3", "it3", "iters10", "Update5", "epoch-1", "GPU3", "error7"],
 )
 def test_a_count_or_a_device_at_the_beginning_of_a_line_is_no_host(label: str) -> None:
-    assert label_of(f"{label}: loss 3".encode()) == b""
+    assert split_label(f"{label}: loss 3".encode())[0] == b""
     assert process_of_line(f"{label}: loss 3".encode()) == Process()
 
 

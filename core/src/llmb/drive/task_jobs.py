@@ -12,7 +12,7 @@ from llmb.hosts.detached import cancel_detached, poll_detached
 from llmb.hosts.free_space import free_space_gb, free_space_remedy
 from llmb.hosts.last_output import read_last_outputs
 from llmb.hosts.local_host import LocalHost
-from llmb.logs.rank_labels import label_of
+from llmb.logs.rank_labels import split_label
 from llmb.logs.signature_files import preparation_failure
 from llmb.planning import RunPlan
 from llmb.state_machine.observations import OutOfSpace, TaskFinalized
@@ -119,8 +119,8 @@ def with_last_outputs(tasks: Iterable[TaskPlan], found: Mapping[str, JobStatus],
 
 
 def _unlabelled(text: str) -> str:
-    line = text.encode()
-    return line[len(label_of(line)) :].decode()
+    _, output = split_label(text.encode())
+    return output.decode()
 
 
 def _log_paths(task: TaskPlan, status: JobStatus) -> list[str]:

@@ -17,7 +17,7 @@ from llmb.logs.failure_evidence import LONGEST_LINE
 from llmb.logs.files import read_part, tail_starts
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line
 from llmb.logs.rank_in_file_name import processes_of_logs
-from llmb.logs.rank_labels import label_of
+from llmb.logs.rank_labels import split_label
 from llmb.logs.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
 from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, text_below
 from llmb.logs.survived_errors import find_continuation
@@ -196,8 +196,8 @@ class Diagnosis:
                 continue
             section = section[: end.start()] if (end := _RULE.search(section)) else section
             if begin := _TRACEBACK.search(section):
-                label = label_of(section[section.rfind(b"\n", 0, begin.start()) + 1 :])
-                errors = [each for each in find_errors(section) if label_of(each.line) == label]
+                label, _ = split_label(section[section.rfind(b"\n", 0, begin.start()) + 1 :])
+                errors = [each for each in find_errors(section) if split_label(each.line)[0] == label]
                 if error := first_exception(errors):
                     return self._exception(hit.path, attrs.evolve(error, offset=hit.offset + error.offset), hit.process)
         return None

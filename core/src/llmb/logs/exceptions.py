@@ -11,7 +11,7 @@ from typing import Final, Literal
 import attrs
 
 from llmb.logs.ansi_escapes import ESCAPE, without_escapes
-from llmb.logs.rank_labels import label_of, without_time
+from llmb.logs.rank_labels import split_label
 
 SEARCHED: Final = 4 << 20
 """Bytes before the end of a log that are searched: several hundred lines of each of several hundred ranks."""
@@ -276,10 +276,9 @@ def read_tail(tail: bytes) -> list[TailLine]:
     ranks = defaultdict[bytes, _Rank](_Rank)
     offset = 0
     for whole in tail.splitlines(keepends=True):
-        plain = without_time(without_escapes(whole)[0] if ESCAPE in whole else whole)
-        label = label_of(plain)
+        label, plain = split_label(without_escapes(whole)[0] if ESCAPE in whole else whole)
         rank = ranks[label]
-        text = rank.without_margin(plain[len(label) :].rstrip(b"\r\n"))
+        text = rank.without_margin(plain.rstrip(b"\r\n"))
         if not rank.is_trace(text):
             line = TailLine(offset, whole.strip(), label, "text")
             if rank.read(line, text):
@@ -290,7 +289,6 @@ def read_tail(tail: bytes) -> list[TailLine]:
 
 def _unlabelled(line: bytes) -> bytes:
     """Return a line without time, rank labels and colours, and without the margin of an exception group."""
-    text = without_time(without_escapes(line)[0] if ESCAPE in line else line)
-    text = text[len(label_of(text)) :]
+    _, text = split_label(without_escapes(line)[0] if ESCAPE in line else line)
     margin = _MARGIN.match(text)
     return text[margin.end() :] if margin else text

@@ -9,7 +9,7 @@ import attrs
 from llmb.logs.ansi_escapes import ESCAPE, without_escapes
 from llmb.logs.parser_time_limit import check_time
 from llmb.logs.processes import rank_of_label
-from llmb.logs.rank_labels import LABEL
+from llmb.logs.rank_labels import rank_label
 from llmb.logs.restarts import Numbering
 from llmb.logs.search import search_for
 from llmb.values.steps import LogParser, Notice, Step
@@ -65,7 +65,7 @@ class LineParser(LogParser):
         self.source = ""
         """The log of the current line."""
         self.label = b""
-        """The rank label at the beginning of the current line, or nothing."""
+        """The rank label at the beginning of the current line, without times before and in it, or nothing."""
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
         """Return the steps and notices of a line that contains a needle, in the order of the line.
@@ -163,8 +163,7 @@ class LineParser(LogParser):
     def __read(
         self, read: Callable[[bytes], Iterable[Step | Notice]], line: bytes, log: _Log, found: list[Step | Notice]
     ) -> None:
-        label = LABEL.match(line)
-        self.label = label[0] if label else b""
+        self.label = rank_label(line)
         try:
             for item in read(line):
                 if isinstance(item, Step):

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from llmb.logs.rank_labels import label_of, without_time
+from llmb.logs.rank_labels import split_label
 
 MOST_RANKS: Final = 100_000
 """Ranks of one report that are read, because a torn line may name an impossible number of them."""
@@ -52,11 +52,10 @@ NOBODY: Final = Process()
 
 def process_of_line(line: bytes) -> Process:
     """Return the process that a label at the beginning of the line, or the line itself, names."""
-    line = without_time(line)
-    label = label_of(line)
-    match = _HOST_IN_MESSAGE.search(line[len(label) :]) or _HOST.search(label)
+    label, text = split_label(line)
+    match = _HOST_IN_MESSAGE.search(text) or _HOST.search(label)
     host = next(filter(None, match.groups())).decode(errors="replace") if match else None
-    return Process(_rank_of(label, line), None if host == "localhost" else host)
+    return Process(_rank_of(label, text), None if host == "localhost" else host)
 
 
 def rank_of_label(label: bytes) -> int | None:
@@ -68,10 +67,10 @@ def rank_of_label(label: bytes) -> int | None:
     return None
 
 
-def _rank_of(label: bytes, line: bytes) -> int | None:
+def _rank_of(label: bytes, text: bytes) -> int | None:
     if (rank := rank_of_label(label)) is not None:
         return rank
-    named = _NAMED_RANK.search(line[len(label) :].decode(errors="replace"))
+    named = _NAMED_RANK.search(text.decode(errors="replace"))
     return int(next(filter(None, named.groups()))) if named else None
 
 

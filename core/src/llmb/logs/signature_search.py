@@ -13,7 +13,7 @@ import attrs
 from llmb.logs.failure_evidence import as_evidence
 from llmb.logs.files import blocks_of, read_part
 from llmb.logs.processes import NOBODY, Process, expand_ranks
-from llmb.logs.rank_labels import label_of, without_time
+from llmb.logs.rank_labels import split_label
 from llmb.logs.search import MOST_TOGETHER, TextSearch
 from llmb.values.failure import Signature
 
@@ -219,7 +219,7 @@ def _below_code(hit: Hit, later: Iterator[Hit], data: bytes, begin: int) -> Hit:
         """Return the label of the line, and whether the line is code: below the line of a frame."""
         line = data.rfind(b"\n", 0, hit.offset - begin) + 1
         above = data.rfind(b"\n", 0, max(0, line - 1)) + 1
-        return label_of(data[line : line + PREFIX]), _FRAME.search(data, above, line) is not None
+        return split_label(data[line : line + PREFIX])[0], _FRAME.search(data, above, line) is not None
 
     label, is_code = read_line(hit)
     if not is_code:
@@ -270,8 +270,7 @@ def _around(path: Path, data: bytes, begin: int, place: int) -> tuple[bytes, byt
 @functools.lru_cache(maxsize=1024)  # the parts around neighbouring hits have most lines in common
 def _text_of(line: bytes) -> str:
     """Return a line as text without its time and label."""
-    line = without_time(line)
-    return as_evidence(line[len(label_of(line)) :])
+    return as_evidence(split_label(line)[1])
 
 
 def line_at(path: Path, offset: int) -> LogLine:
@@ -293,8 +292,7 @@ def line_at(path: Path, offset: int) -> LogLine:
 
 def text_below(path: Path, offset: int) -> str:
     """Return the first text of the same rank below the line at ``offset``, or "" if it is far or a traceback."""
-    first, *below = (without_time(line) for line in read_part(path, offset, offset + BELOW).splitlines())
-    label = label_of(first)
-    texts = (as_evidence(line[len(label) :]) for line in below if label_of(line) == label)
+    (label, _), *below = map(split_label, read_part(path, offset, offset + BELOW).splitlines())
+    texts = (as_evidence(line) for of_rank, line in below if of_rank == label)
     text = next(filter(None, texts), "")
     return "" if text.startswith("Traceback (most recent") else text

@@ -9,7 +9,7 @@ from typing import Final
 
 from llmb.logs.exceptions import AT_THE_END, TailLine, read_tail
 from llmb.logs.files import blocks_of, read_part
-from llmb.logs.rank_labels import label_of, without_time
+from llmb.logs.rank_labels import split_label
 
 AROUND: Final = 16 << 10
 """Bytes before an error that may contain its traceback, and after it that may contain ordinary lines."""
@@ -60,6 +60,6 @@ def _last_places(path: Path, text: bytes, start: int) -> dict[bytes, int]:
         data, begin = kept + block, start - len(kept)
         for match in re.finditer(re.escape(text), data):
             line = data[data.rfind(b"\n", 0, match.start()) + 1 : match.end()]
-            places[label_of(without_time(line))] = begin + match.start()
+            places[split_label(line)[0]] = begin + match.start()
         start, kept = start + len(block), data[data.rfind(b"\n") + 1 :][-LONGEST:]
     return places
