@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from threading import Thread
 
@@ -55,6 +56,12 @@ def of_text(llmb: Llmb, folder: Path, text: str) -> tuple[str, str | None, int |
     path = folder / "run.log"
     path.write_text(text)
     return ended(llmb, path)
+
+
+@pytest.mark.parametrize("message", [LIMIT, EXITED])
+def test_colours_in_the_message_of_a_scheduler_do_not_hide_the_cause(llmb: Llmb, tmp_path: Path, message: str) -> None:
+    coloured = re.sub(r"\w+", "\x1b[31m\\g<0>\x1b[0m", message)
+    assert of_text(llmb, tmp_path, steps(3) + coloured) == of_text(llmb, tmp_path, steps(3) + message)
 
 
 def test_the_failure_in_a_pipe_is_found(llmb: Llmb, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from functools import cached_property
 
 ESCAPE = b"\x1b"
 
@@ -33,3 +35,33 @@ def without_escapes(data: bytes) -> tuple[bytes, bytes]:
     unfinished = _UNFINISHED.search(data, max(0, len(data) - LONGEST - SHORT))
     end = unfinished.start() if unfinished else len(data)
     return _SEQUENCE.sub(b"", _MOVE.sub(b"\r", data[:end])), data[end:]
+
+
+def plain_text(data: bytes) -> bytes:
+    """Return the text without escape sequences. A sequence that is cut off at its end remains."""
+    return _SEQUENCE.sub(b"", _MOVE.sub(b"\r", data)) if ESCAPE in data else data
+
+
+class PlainText:
+    """A part of a log without escape sequences, in which the places of its bytes in the log are known."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.text = plain_text(data)
+
+    def place_in_log(self, place: int) -> int:
+        """Return the place in the log of the byte at ``place`` in the text."""
+        starts, removed = self._removed
+        index = bisect_right(starts, place)
+        return place + removed[index - 1] if index else place
+
+    @cached_property
+    def _removed(self) -> tuple[list[int], list[int]]:
+        """The places in the text after each sequence, and the number of bytes that were removed until there."""
+        starts, removed, total = list[int](), list[int](), 0
+        for match in _SEQUENCE.finditer(self._data):
+            kept = 1 if _MOVE.match(match[0]) else 0
+            starts.append(match.start() - total + kept)
+            total += len(match[0]) - kept
+            removed.append(total)
+        return starts, removed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from llmb.logs.ansi_escapes import PlainText
 from llmb.logs.files import read_part
 from llmb.logs.signature_search import Hit, line_at
 from llmb.logs.timestamps import comparable, seconds_between, time_at
@@ -29,12 +30,12 @@ def earliest_hit(hits: Sequence[Hit]) -> Hit:
 
 def ending_below(hit: Hit, endings: Iterable[Signature]) -> Hit | None:
     """Return the first of ``endings`` close below a hit, or None if the times of both lines are far apart."""
-    text = read_part(hit.path, hit.offset, hit.offset + SIDE_EFFECTS)
-    found = [(place, each) for each in endings if (place := text.find(each.needle.encode())) >= 0]
+    text = PlainText(read_part(hit.path, hit.offset, hit.offset + SIDE_EFFECTS))
+    found = [(place, each) for each in endings if (place := text.text.find(each.needle.encode())) >= 0]
     if not found:
         return None
     place, signature = min(found, key=lambda each: each[0])
-    ending = Hit(hit.path, hit.offset + place, signature)
+    ending = Hit(hit.path, hit.offset + text.place_in_log(place), signature)
     after_s = seconds_between(*(line_at(each.path, each.offset).raw for each in (hit, ending)))
     is_late = after_s is not None and after_s > AT_ONCE_S
     return None if is_late else ending

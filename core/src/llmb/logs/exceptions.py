@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import attrs
 
-from llmb.logs.ansi_escapes import ESCAPE, without_escapes
+from llmb.logs.ansi_escapes import plain_text
 from llmb.logs.rank_labels import split_label
 
 SEARCHED: Final = 4 << 20
@@ -276,7 +276,7 @@ def read_tail(tail: bytes) -> list[TailLine]:
     ranks = defaultdict[bytes, _Rank](_Rank)
     offset = 0
     for whole in tail.splitlines(keepends=True):
-        label, plain = split_label(without_escapes(whole)[0] if ESCAPE in whole else whole)
+        label, plain = split_label(plain_text(whole))
         rank = ranks[label]
         text = rank.without_margin(plain.rstrip(b"\r\n"))
         if not rank.is_trace(text):
@@ -289,6 +289,6 @@ def read_tail(tail: bytes) -> list[TailLine]:
 
 def _unlabelled(line: bytes) -> bytes:
     """Return a line without time, rank labels and colours, and without the margin of an exception group."""
-    _, text = split_label(without_escapes(line)[0] if ESCAPE in line else line)
+    _, text = split_label(plain_text(line))
     margin = _MARGIN.match(text)
     return text[margin.end() :] if margin else text

@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from llmb.logs.ansi_escapes import plain_text
 from llmb.logs.rank_labels import split_label
 
 MOST_RANKS: Final = 100_000
@@ -52,7 +53,7 @@ NOBODY: Final = Process()
 
 def process_of_line(line: bytes) -> Process:
     """Return the process that a label at the beginning of the line, or the line itself, names."""
-    label, text = split_label(line)
+    label, text = split_label(plain_text(line))
     match = _HOST_IN_MESSAGE.search(text) or _HOST.search(label)
     host = next(filter(None, match.groups())).decode(errors="replace") if match else None
     return Process(_rank_of(label, text), None if host == "localhost" else host)

@@ -10,6 +10,7 @@ from typing import Final
 
 import attrs
 
+from llmb.logs.ansi_escapes import PlainText, plain_text
 from llmb.logs.failure_evidence import as_evidence
 from llmb.logs.files import blocks_of, read_part
 from llmb.logs.processes import NOBODY, Process, expand_ranks
@@ -159,7 +160,7 @@ class SignatureSearch:
 
     def is_report(self, line: bytes) -> bool:
         """Check whether a line contains a signature that is not primary."""
-        return bool(self._groups[1].find_named(line))
+        return bool(self._groups[1].find_named(plain_text(line)))
 
     def _lightest(self, hits: Iterable[Hit], best: Hit | None) -> Hit | None:
         for hit in hits:
@@ -172,18 +173,18 @@ class SignatureSearch:
         self, path: Path, search: TextSearch, data: bytes, begin: int, searched: int, *, warnings: bool
     ) -> Iterator[Hit]:
         """Yield the hits in ``data``, except those in its first bytes, which were ``searched`` before."""
-        for hit in self._hits(path, search, data, begin):
-            place = hit.offset - begin
-            if place + len(hit.signature.needle.encode()) <= searched:
-                continue
-            if not _is_warning(hit, data, place):
+        for hit in self._hits(path, search, data, begin, searched):
+            if not _is_warning(hit, data, hit.offset - begin):
                 yield hit
             elif warnings:
                 yield attrs.evolve(hit, is_warning=True)
 
-    def _hits(self, path: Path, search: TextSearch, data: bytes, begin: int) -> Iterator[Hit]:
-        for place, text in search.find_named(data):
-            signature = self._by_text[text]
+    def _hits(self, path: Path, search: TextSearch, data: bytes, begin: int, searched: int = 0) -> Iterator[Hit]:
+        plain = PlainText(data)
+        for found, text in search.find_named(plain.text):
+            if plain.place_in_log(found + len(text) - 1) < searched:
+                continue
+            place, signature = plain.place_in_log(found), self._by_text[text]
             match = _match(path, signature, data, begin, place)
             if match or not signature.pattern:
                 yield Hit(path, begin + place, signature, match)
@@ -199,7 +200,7 @@ def _is_warning(hit: Hit, data: bytes, place: int) -> bool:
         return False
     first = max(0, place - OVERLAP)
     begin = max(first, *(data.rfind(end, first, place) + 1 for end in (b"\n", b"\r")))
-    before = data[begin:place]
+    before = plain_text(data[begin:place])
     if _OF_NCCL in before:
         return False
     has_level = any(_WARNING.search(part) for part in (before[:PREFIX], before[-PREFIX:]))
@@ -219,7 +220,8 @@ def _below_code(hit: Hit, later: Iterator[Hit], data: bytes, begin: int) -> Hit:
         """Return the label of the line, and whether the line is code: below the line of a frame."""
         line = data.rfind(b"\n", 0, hit.offset - begin) + 1
         above = data.rfind(b"\n", 0, max(0, line - 1)) + 1
-        return split_label(data[line : line + PREFIX])[0], _FRAME.search(data, above, line) is not None
+        label, _ = split_label(plain_text(data[line : line + PREFIX]))
+        return label, _FRAME.search(plain_text(data[above:line])) is not None
 
     label, is_code = read_line(hit)
     if not is_code:
@@ -270,7 +272,7 @@ def _around(path: Path, data: bytes, begin: int, place: int) -> tuple[bytes, byt
 @functools.lru_cache(maxsize=1024)  # the parts around neighbouring hits have most lines in common
 def _text_of(line: bytes) -> str:
     """Return a line as text without its time and label."""
-    return as_evidence(split_label(line)[1])
+    return as_evidence(split_label(plain_text(line))[1])
 
 
 def line_at(path: Path, offset: int) -> LogLine:
@@ -292,7 +294,7 @@ def line_at(path: Path, offset: int) -> LogLine:
 
 def text_below(path: Path, offset: int) -> str:
     """Return the first text of the same rank below the line at ``offset``, or "" if it is far or a traceback."""
-    (label, _), *below = map(split_label, read_part(path, offset, offset + BELOW).splitlines())
+    (label, _), *below = map(split_label, plain_text(read_part(path, offset, offset + BELOW)).splitlines())
     texts = (as_evidence(line) for of_rank, line in below if of_rank == label)
     text = next(filter(None, texts), "")
     return "" if text.startswith("Traceback (most recent") else text

@@ -7,6 +7,7 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import Final
 
+from llmb.logs.ansi_escapes import PlainText
 from llmb.logs.exceptions import AT_THE_END, TailLine, read_tail
 from llmb.logs.files import blocks_of, read_part
 from llmb.logs.rank_labels import split_label
@@ -58,8 +59,9 @@ def _last_places(path: Path, text: bytes, start: int) -> dict[bytes, int]:
     kept = b""
     for block in blocks_of(path, start):
         data, begin = kept + block, start - len(kept)
-        for match in re.finditer(re.escape(text), data):
-            line = data[data.rfind(b"\n", 0, match.start()) + 1 : match.end()]
-            places[split_label(line)[0]] = begin + match.start()
+        plain = PlainText(data)
+        for match in re.finditer(re.escape(text), plain.text):
+            line = plain.text[plain.text.rfind(b"\n", 0, match.start()) + 1 : match.end()]
+            places[split_label(line)[0]] = begin + plain.place_in_log(match.start())
         start, kept = start + len(block), data[data.rfind(b"\n") + 1 :][-LONGEST:]
     return places
