@@ -111,6 +111,8 @@ def test_bars_without_a_loss_are_read_if_some_have_one(tmp_path: Path, capsys: p
     [
         ("iter time: 351.{i} ms (step) eta 3 s", 0.351),
         ("time 351.{i}ms", 0.351),
+        ("loss 2.{i} in 0.50{i} seconds", 0.5),
+        ("finished in 351.{i} ms, 4 in 8 layers", 0.351),
         ("time=812{i}00 us", 0.812),
         ("step_time: 0.50{i} sec", 0.5),
         ("time 1.50{i} min", 90),

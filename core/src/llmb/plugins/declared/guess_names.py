@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from llmb.plugins.declared.log_shapes import TIME, Shape
+from llmb.plugins.declared.log_shapes import TIME, TIME_WITH_UNIT, Shape
 from llmb.plugins.declared.value_names_and_units import KNOWN, OTHER_UNITS, SAME_VALUE, TIMES, UNITS, check_names
 
 LONGEST_NAME: Final = 40
@@ -115,9 +115,11 @@ def _is_part_of_time(shape: Shape, column: int) -> bool:
 def _name_time(label: str, unit: str) -> str:
     """Return the name of the step time with its unit, or "" for any other number."""
     is_per_step = re.search(r"^\W*(?:ms|us|s)/(?:step|iter|it)\W*$", unit or label)
-    if not (TIME.search(label) or is_per_step) or _OTHER_TIME.search(label) or _OTHER_UNIT.match(unit):
+    name = UNITS.get(re.split(r"[^a-z\u00b5\u03bc]", unit)[0])
+    is_time = TIME.search(label) or is_per_step or (name and TIME_WITH_UNIT.search(label))
+    if not is_time or _OTHER_TIME.search(label) or _OTHER_UNIT.match(unit):
         return ""
-    if name := UNITS.get(re.split(r"[^a-z\u00b5\u03bc]", unit)[0]):
+    if name:
         return name
     found = _LABEL_UNIT.search(label.replace("_", " "))
     return UNITS[found[1] or found[2]] if found else "time_s"

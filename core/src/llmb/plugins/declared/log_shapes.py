@@ -47,6 +47,9 @@ TIME: Final = re.compile(
 )
 """Words before a number that make it a time."""
 
+TIME_WITH_UNIT: Final = re.compile(r"(?<![a-z])in\s*$", re.IGNORECASE)
+"""The word before a number that makes it a time if a unit follows, as in ``step 3 in 0.5 seconds``."""
+
 
 @attrs.frozen(slots=False)
 class Shape:
@@ -70,7 +73,7 @@ class Shape:
         after = _SEPARATOR.split(self.texts[column + 1])[0]
         behind = self.texts[column + 2 : column + 3]
         is_minimum = behind and _MINIMUM.fullmatch(self.texts[column + 1]) and not _SECONDS.match(behind[0])
-        is_time = TIME.search(self.label(column)) and not is_minimum
+        is_time = any(words.search(self.label(column)) for words in (TIME, TIME_WITH_UNIT)) and not is_minimum
         unit = self._rate(column) or (_UNIT.match(after) if is_time else None)
         return unit[0] if unit else after.split(" ")[0]
 
