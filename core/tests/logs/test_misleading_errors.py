@@ -119,3 +119,14 @@ def test_the_exceptions_that_a_survived_lookup_caused_are_not_the_cause(tmp_path
 )
 def test_a_name_is_the_cause_if_the_process_did_not_continue(tmp_path: Path, text: str) -> None:
     assert cause_of(tmp_path / "run.log", text) == "a host name cannot be resolved"
+
+
+def test_the_same_missing_module_in_several_processes_is_shown_where_it_is_first(tmp_path: Path) -> None:
+    log = tmp_path / "job.out"
+    warnings = "".join(f"/opt/layers.py:{line}: FutureWarning: use another decorator\n  @custom\n" for line in range(9))
+    log.write_text(f"{warnings}{FRAMES}ModuleNotFoundError: No module named 'amp_C'\n" * 4)
+
+    found = diagnose([log])
+
+    assert found
+    assert (found.cause, found.line) == ("a Python module is missing in the job's environment", 22)

@@ -13,7 +13,7 @@ import attrs
 
 from llmb.logs.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below
 from llmb.logs.exceptions import AT_THE_END, SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
-from llmb.logs.failure_evidence import LONGEST_LINE
+from llmb.logs.failure_evidence import LONGEST_LINE, as_evidence
 from llmb.logs.files import read_part, tail_starts
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line
 from llmb.logs.rank_in_file_name import processes_of_logs
@@ -142,12 +142,14 @@ class Diagnosis:
     def _after_import(self, hit: Hit, line: bytes) -> Failure | None:
         """Return the exception that ended a process after it survived a failed import in ``line``, or None.
 
-        Without a signature, it counts only if the process continued after the import, and if no launcher raised it.
+        Without a signature, it counts only if the process continued after the import, and if no launcher raised it. The
+        same error again is that of another process without a label.
         """
         if LoggedError(hit.offset, line, ended_rank=False).exception not in IMPORT_ERRORS:
             return None
-        rank = self._process(hit.path, line).rank
+        rank, text = self._process(hit.path, line).rank, split_label(line)[1]
         later = [error for error in dict(self.errors({}))[hit.path] if error.offset > hit.offset]
+        later = [error for error in later if split_label(as_evidence(error.line).encode())[1] != text]
         final = first_exception([each for each in later if self._process(hit.path, each.line).rank == rank], ended=True)
         if final is None:
             return None
