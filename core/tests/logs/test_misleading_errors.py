@@ -130,3 +130,20 @@ def test_the_same_missing_module_in_several_processes_is_shown_where_it_is_first
 
     assert found
     assert (found.cause, found.line) == ("a Python module is missing in the job's environment", 22)
+
+
+def test_the_report_of_a_known_error_names_its_cause(tmp_path: Path) -> None:
+    log = tmp_path / "job.out"
+    error = "RuntimeError: CUDA error: CUBLAS_STATUS_INTERNAL_ERROR when calling `cublasGemmEx(handle)`"
+    frames = "".join(f"    {line}\n" for line in FRAMES.splitlines()[1:])
+    log.write_text(
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-11-22_12:00:00\n  host      : gpu-a12\n"
+        "  rank      : 7 (local_rank: 7)\n  exitcode  : -6 (pid: 812)\n"
+        f"  error_file: /tmp/7/error.json\n  traceback : {FRAMES.splitlines()[0]}\n{frames}  {error}\n{'=' * 60}\n"
+    )
+
+    found = diagnose([log])
+
+    assert found
+    assert (found.cause, found.rank, found.host) == ("a GPU library failed", 7, "gpu-a12")
+    assert found.evidence == error

@@ -120,7 +120,12 @@ class Diagnosis:
                 or failure
             )
         errors = self.errors({hit.path: hit.offset for hit in hits})
-        if exception := self.own_exception(errors) or self._reported_exception():
+        if exception := self.own_exception(errors):
+            return exception
+        if exception := self._reported_exception():
+            known = best.signature
+            if known.needle in exception.evidence:
+                return attrs.evolve(exception, cause=best.cause, origin=known.origin or None, remedy=known.remedy)
             return exception
         if best.signature.report:
             return self._report(best, errors)
