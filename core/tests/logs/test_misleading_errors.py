@@ -152,6 +152,6 @@ def test_the_report_of_a_known_error_names_its_cause(tmp_path: Path) -> None:
 def test_a_missing_cubin_file_does_not_hide_a_time_limit_although_its_warning_is_torn(tmp_path: Path) -> None:
     text = (
         "15: [rank15]:W1122 10:00:00.760000 24041 torch/_inductor/triton_bundler.py:2\n"
-        "15: 28] [2/1] RuntimeError: ('Cubin file saved by TritonBundler not found at %s', '/tmp/.triton/cache/a.cubin')"
+        "15: 28] [2/1] RuntimeError: ('Cubin file saved by TritonBundler not found at %s', '/.triton/cache/a.cubin')"
     )
     assert cause_of(tmp_path / "job.err", f"{text}\n{CANCELLED}") == "the time limit"

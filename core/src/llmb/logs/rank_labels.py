@@ -38,11 +38,13 @@ _BEGINNING = re.compile(
 """
 
 _RANK = re.compile(
-    rb"(?:\xef\xbb\xbf)?+ (?: %b (?:%b)?+ )?+ (%b) (?: (?=[\[\dA-Z]) %b (%b) )?+"
+    rb"(?:\xef\xbb\xbf)?+ (?: %b (?:%b)?+ )?+ (%b) (?: (?<=[\]|][ ]) %b (%b) )?+"
     % (_TIME, _PROGRAM, _LABELS, _TIME, _LABELS),
     re.VERBOSE,
 )
-"""The same without the program. It matches only lines with a label, because that is faster."""
+"""The same without the program, and with a time only behind the label of a container. It matches only lines with a
+label, because each step is searched for one.
+"""
 
 
 def split_label(line: bytes) -> tuple[bytes, bytes]:
