@@ -58,6 +58,13 @@ def of_text(llmb: Llmb, folder: Path, text: str) -> tuple[str, str | None, int |
     return ended(llmb, path)
 
 
+def test_many_stack_traces_below_it_do_not_hide_the_time_limit(llmb: Llmb, tmp_path: Path) -> None:
+    traces = "".join(f"{rank}: {line}\n" for rank in range(12_000) for line in ERROR.splitlines()[:3])
+    assert len(traces) > 1 << 20
+    text = steps(3) + LIMIT + traces + "0: KeyboardInterrupt\n"
+    assert of_text(llmb, tmp_path, text)[1:] == ("the job reached its time limit", 4)
+
+
 @pytest.mark.parametrize("message", [LIMIT, EXITED])
 def test_colours_in_the_message_of_a_scheduler_do_not_hide_the_cause(llmb: Llmb, tmp_path: Path, message: str) -> None:
     coloured = re.sub(r"\w+", "\x1b[31m\\g<0>\x1b[0m", message)

@@ -23,7 +23,7 @@ from llmb.values.steps import Notice
 LogStatus = Literal["complete", "incomplete", "no_data", "nan"]
 """``status`` of a log in the output of ``llmb parse``."""
 
-END = 1 << 20
+END = 4 << 20
 """Bytes at the end of a log that are searched for messages of schedulers, and for failures after the last step."""
 
 LONGEST_MESSAGE = 1000
