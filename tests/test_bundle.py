@@ -21,6 +21,7 @@ from parts.forked import run_llmb_into
 
 import llmb as library
 
+pytestmark = pytest.mark.xdist_group("report")  # matplotlib takes more than a second to import
 Files = dict[str, bytes]
 TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
 

@@ -14,6 +14,8 @@ from parts.finished_run import FinishedRun
 
 import llmb as library
 
+pytestmark = pytest.mark.xdist_group("report")  # matplotlib takes more than a second to import
+
 
 @pytest.fixture
 def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:

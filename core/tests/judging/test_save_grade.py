@@ -21,6 +21,8 @@ from llmb.version import VERSION
 POINT: dict[str, Any] = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
 TOKEN = "hf_abcdefghijklmnopqrstuvwxyz0123456789"
 
+bundles = pytest.mark.xdist_group("report")  # a bundle needs matplotlib, which takes more than a second to import
+
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -220,6 +222,7 @@ def test_the_remedy_of_a_recorded_failure_works_in_every_folder(
     assert "ValueError: boom" in subprocess.run(["bash", "-c", command], capture_output=True, text=True).stdout
 
 
+@bundles
 def test_a_log_of_fewer_steps_than_the_recipe_is_no_completed_run(tmp_path: Path) -> None:
     graded = save(write_log(tmp_path / "a.log", steps=5))
     run = llmb.find_run(graded.runs[0])
@@ -276,6 +279,7 @@ def bundle(folder: Path, *run_ids: str, redact: bool = False) -> Path:
     return file
 
 
+@bundles
 @pytest.mark.parametrize("redact", [False, True])
 def test_a_bundle_of_imports_is_computed_again_from_its_logs(tmp_path: Path, redact: bool) -> None:
     """The logs: one with another number of steps, repeats with a copy, ranks with equal file names, and a failure."""
@@ -292,6 +296,7 @@ def test_a_bundle_of_imports_is_computed_again_from_its_logs(tmp_path: Path, red
     assert set(check.run_ids) == set(runs)
 
 
+@bundles
 def test_a_changed_result_of_an_import_does_not_verify(tmp_path: Path, home: Path) -> None:
     [run_id] = save(write_log(tmp_path / "a.log", 8.0)).runs
     file = home / "runs" / run_id / "result.json"
@@ -333,6 +338,7 @@ def test_a_log_of_gpus_that_do_not_fill_usual_nodes_is_recorded(tmp_path: Path) 
     assert llmb.find_run(run_id).gpus == 12
 
 
+@bundles
 def test_a_log_is_recorded_with_the_file_of_its_recipe(tmp_path: Path) -> None:
     (file := tmp_path / "mylm.toml").write_text(DECLARED)
     log = write_declared_log(tmp_path / "a.log")

@@ -17,7 +17,7 @@ from llmb import Failure, ReportedRun, ReportedSet, find_run
 
 from .conftest import Render, step_times
 
-pytestmark = pytest.mark.xdist_group("report")
+pytestmark = pytest.mark.xdist_group("report")  # matplotlib takes more than a second to import
 TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
 VOID = {"meta", "wbr", "br", "use", "path", "rect"}
 
