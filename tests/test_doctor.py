@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -12,19 +11,26 @@ from typing import Any
 
 import pytest
 import tomli_w
+from parts.command_line import Llmb, command_line
 from parts.disks import small_disk
 from parts.toy import TOY
 
-import llmb
+import llmb as library
 
 H100S = "\n".join(f"{index}, NVIDIA H100 80GB HBM3, 81559, 0, 550.54.15" for index in range(8))
 """What nvidia-smi prints about 8 idle GPUs."""
 
 
-def checks(toy: Any, *arguments: str, status: int, **env: str) -> dict[str, dict[str, Any]]:
-    done = toy.llmb("doctor", *arguments, "--json", env=env)
-    assert done.returncode == status, done.stdout + done.stderr
-    return {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+@pytest.fixture
+def llmb(toy: Any, capsys: pytest.CaptureFixture[str]) -> Llmb:
+    """Return a function that runs ``llmb`` beside the toy framework."""
+    return command_line(capsys)
+
+
+def checks(llmb: Llmb, *arguments: str, status: int) -> dict[str, dict[str, Any]]:
+    done = llmb("doctor", *arguments, "--json")
+    assert done.status == status, done.out + done.err
+    return {each["name"]: each for each in done.json["checks"]}
 
 
 def name_target(name: str, **table: Any) -> None:
@@ -34,17 +40,18 @@ def name_target(name: str, **table: Any) -> None:
 
 
 @pytest.fixture
-def framework(toy: Any) -> str:
-    """Return a folder with the toy framework, without the schedulers of the toy, which doctor would check too."""
+def _without_toy_schedulers(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the schedulers of the toy, which doctor would check too."""
     folder = shutil.copytree(TOY, toy.folder / "framework", ignore=shutil.ignore_patterns("__pycache__"))
     [points] = folder.glob("*.dist-info/entry_points.txt")
     points.write_text(points.read_text().partition("[llmb.schedulers]")[0])
-    return str(folder)
+    monkeypatch.syspath_prepend(str(folder))
 
 
-def test_this_machine_and_the_recipes_that_can_run_on_it(toy: Any, framework: str) -> None:
-    path = install_programs(toy.folder / "bin", docker="echo '27.1.1|/'")
-    found = checks(toy, status=0, PYTHONPATH=framework, PATH=path)
+@pytest.mark.usefixtures("_without_toy_schedulers")
+def test_this_machine_and_the_recipes_that_can_run_on_it(toy: Any, llmb: Llmb, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", install_programs(toy.folder / "bin", docker="echo '27.1.1|/'"))
+    found = checks(llmb, status=0)
     assert all(found[name]["ok"] for name in ("records", "plugins", "local: reachable", "local: work directory"))
     assert "available: judged, tiny" in found["local: toy recipes"]["detail"]
     assert "llama2-tiny" in found["local: maxtext recipes"]["detail"]
@@ -61,22 +68,22 @@ def test_the_command_that_lists_the_sizes_of_a_full_disk_works(tmp_path: Path, m
     monkeypatch.setenv("LLMB_HOME", f"{tmp_path}/not yet/created")
     monkeypatch.setattr("llmb.doctor_checks.this_machine.LEAST_FREE_GB", 1e9)
     (tmp_path / "not yet").mkdir()
-    [check] = [each for each in llmb.doctor() if each.name == "records"]
+    [check] = [each for each in library.doctor() if each.name == "records"]
     assert not check.ok
     assert subprocess.run(["bash", "-c", check.remedy.split("`")[1]], capture_output=True, check=True).stderr == b""
 
 
 @pytest.mark.real
-def test_a_work_directory_on_a_full_disk_is_an_error(toy: Any) -> None:
+def test_a_work_directory_on_a_full_disk_is_an_error(toy: Any, llmb: Llmb) -> None:
     workdir = toy.folder / "full"
     workdir.mkdir()
     with small_disk(workdir):
         with (workdir / "data").open("wb", buffering=0) as file, suppress(OSError):
             while file.write(bytes(4096)):
                 pass
-        done = toy.llmb("doctor", toy.spec("on it", target={"workdir": str(workdir)}), "--json")
-    [check] = [each for each in json.loads(done.stdout)["checks"] if each["name"] == "work directory"]
-    assert (done.returncode, check["ok"], check["detail"]) == (1, False, f"{workdir}, 0 GB free")
+        found = checks(llmb, toy.spec("on it", target={"workdir": str(workdir)}), status=1)
+    check = found["work directory"]
+    assert (check["ok"], check["detail"]) == (False, f"{workdir}, 0 GB free")
     assert f"`du -xh -d 1 {workdir} | sort -h`" in check["remedy"]
 
 
@@ -89,17 +96,24 @@ def install_programs(folder: Path, **scripts: str) -> str:
     return f"{folder}:{os.environ['PATH']}"
 
 
-def test_recipes_without_an_image_are_available_although_containers_have_no_gpus(toy: Any, framework: str) -> None:
+@pytest.mark.usefixtures("_without_toy_schedulers")
+def test_recipes_without_an_image_are_available_although_containers_have_no_gpus(
+    toy: Any, llmb: Llmb, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = install_programs(toy.folder / "bin", nvidia_smi=f"echo '{H100S}'", docker="echo '27.1.1|/'")
-    found = checks(toy, status=1, PYTHONPATH=framework, PATH=path)
+    monkeypatch.setenv("PATH", path)
+    found = checks(llmb, status=1)
     assert found["local: gpus in containers"]["ok"] is False
     assert found["local: toy recipes"]["detail"] == "available: judged, tiny"
 
 
-def test_a_recipe_for_other_gpus_names_those_of_the_target_and_all_published_types(toy: Any) -> None:
+def test_a_recipe_for_other_gpus_names_those_of_the_target_and_all_published_types(
+    toy: Any, llmb: Llmb, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = install_programs(toy.folder / "bin", nvidia_smi=f"echo '{H100S}'", nvidia_ctk="", docker="echo '27.1.1|/'")
+    monkeypatch.setenv("PATH", path)
     name_target("box", scheduler="local")
-    detail = checks(toy, "box", status=0, PATH=path)["megatron_bridge recipes"]["detail"]
+    detail = checks(llmb, "box", status=0)["megatron_bridge recipes"]["detail"]
     own = [each for each in detail.split("; ") if "llama3.1-405b@26.06" in each]
     other = [each for each in detail.split("; ") if "kimi-k2@26.06" in each]
     assert len(own) == 1
@@ -111,10 +125,10 @@ def test_a_recipe_for_other_gpus_names_those_of_the_target_and_all_published_typ
     ]
 
 
-def test_a_named_target_is_checked_with_its_own_keys(toy: Any, tmp_path: Path) -> None:
+def test_a_named_target_is_checked_with_its_own_keys(llmb: Llmb, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     name_target("box", scheduler="local", workdir=str(tmp_path / "file" / "work"))
-    found = checks(toy, "box", status=1)
+    found = checks(llmb, "box", status=1)
     assert not found["work directory"]["ok"]
     assert "set `workdir = " in found["work directory"]["remedy"]
     assert "available once the target is fixed: judged, tiny" in found["toy recipes"]["detail"]
@@ -126,7 +140,7 @@ def test_a_recipe_whose_data_need_a_token_is_unavailable_without_it(
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", token)
     name_target("eos", scheduler="slurm", workdir=str(tmp_path / "work"))
-    [parts] = [each.detail.split("; ") for each in llmb.doctor("eos") if each.name == "nemo_launcher recipes"]
+    [parts] = [each.detail.split("; ") for each in library.doctor("eos") if each.name == "nemo_launcher recipes"]
     reason = " (HF_TOKEN is not set in the environment of llmb)"
     unavailable = [each.removesuffix(reason) for each in parts if each.endswith(reason)]
     assert unavailable == [f"unavailable: {recipes}" for recipes in lacking]
@@ -134,48 +148,46 @@ def test_a_recipe_whose_data_need_a_token_is_unavailable_without_it(
 
 def test_images_are_printed_as_recipes_write_them(toy: Any, tmp_path: Path) -> None:
     name_target("eos", scheduler="slurm", workdir=str(tmp_path / "work"), runtime="venv")
-    found = {each.name: each.detail for each in llmb.doctor("eos")}
+    found = {each.name: each.detail for each in library.doctor("eos")}
     assert "nvcr.io/nvidia/nemo:24.09" in found["nemo_launcher recipes"]
 
 
-def test_an_unknown_target_is_one_line(toy: Any) -> None:
+def test_an_unknown_target_is_one_line(llmb: Llmb) -> None:
     name_target("eos", scheduler="local")
-    done = toy.llmb("doctor", "eoss")
-    assert done.returncode == 2
-    [line] = done.stderr.splitlines()
+    done = llmb("doctor", "eoss")
+    assert done.status == 2
+    [line] = done.err.splitlines()
     assert "unknown target 'eoss'" in line
     assert "did you mean 'eos'" in line
 
 
-def test_every_error_of_a_named_target_is_reported(toy: Any) -> None:
+def test_every_error_of_a_named_target_is_reported(llmb: Llmb) -> None:
     name_target("box", scheduler="local", workdir="relative", grace="1")
-    lines = toy.llmb("doctor", "box").stderr.splitlines()
+    lines = llmb("doctor", "box").err.splitlines()
     assert len(lines) == 2
     assert all("targets.toml: box." in line for line in lines)
 
 
-def test_the_remedy_of_a_check_names_the_spec(toy: Any) -> None:
+def test_the_remedy_of_a_check_names_the_spec(toy: Any, llmb: Llmb) -> None:
     spec = toy.spec("too large", framework={"task": "a", "task_space_gb": 1e9})
-    done = toy.llmb("doctor", spec, "--json")
-    assert done.returncode == 1
-    [remedy] = [each["remedy"] for each in json.loads(done.stdout)["checks"] if each["ok"] is False]
+    [remedy] = [each["remedy"] for each in checks(llmb, spec, status=1).values() if each["ok"] is False]
     assert f"or `llmb run '{spec}' --set target.workdir=/path/to/folder`" in remedy
 
 
-def test_the_keys_of_a_spec_are_set_as_in_a_run(toy: Any) -> None:
+def test_the_keys_of_a_spec_are_set_as_in_a_run(toy: Any, llmb: Llmb) -> None:
     name_target("box", scheduler="local", workdir=str(toy.folder / "box"))
     spec, override = toy.spec(), ("--set", "framework.task=a", "--set", "framework.task_space_gb=1e9")
-    assert toy.llmb("doctor", spec).returncode == 0
+    assert llmb("doctor", spec).status == 0
     for words in ((spec,), ("box", spec), (spec, "box")):  # the target may be behind the spec
-        done = toy.llmb("doctor", *words, *override)
-        assert done.returncode == 1
-        assert "free space" in done.stdout
-        assert ("box" in done.stdout) == ("box" in words)
-        assert "--set framework.task=a" in " ".join(done.stdout.split())
-    assert toy.llmb("doctor", spec, "--set", "workload.stepz=3").stderr.startswith("llmb: --set: workload.stepz: ")
+        done = llmb("doctor", *words, *override)
+        assert done.status == 1
+        assert "free space" in done.out
+        assert ("box" in done.out) == ("box" in words)
+        assert "--set framework.task=a" in " ".join(done.out.split())
+    assert llmb("doctor", spec, "--set", "workload.stepz=3").err.startswith("llmb: --set: workload.stepz: ")
     for words in ((), ("box",)):
-        done = toy.llmb("doctor", *words, *override)
-        assert (done.returncode, done.stderr) == (2, "llmb: --set requires a SPEC; see `llmb doctor --help`\n")
+        done = llmb("doctor", *words, *override)
+        assert (done.status, done.err) == (2, "llmb: --set requires a SPEC; see `llmb doctor --help`\n")
 
 
 def install(folder: Path, name: str, kind: str, code: str) -> None:
@@ -187,12 +199,16 @@ def install(folder: Path, name: str, kind: str, code: str) -> None:
     (folder / f"llmb_{name}.py").write_text(code)
 
 
-def test_broken_plugins_are_named_and_the_rest_is_checked(toy: Any, framework: str, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("_without_toy_schedulers")
+def test_broken_plugins_are_named_and_the_rest_is_checked(
+    llmb: Llmb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site = tmp_path / "site"
     install(site, "broken", "framework", "1 / 0")
     failing = "    @hookimpl\n    def checks(self): return 1 / 0\n"
     install(site, "failing", "scheduler", f"from llmb import hookimpl\n{LOCAL}class Plugin(Local):\n{failing}")
-    found = checks(toy, status=1, PYTHONPATH=os.pathsep.join([str(site), framework]))
+    monkeypatch.syspath_prepend(site)
+    found = checks(llmb, status=1)
     assert "import of llmb_broken:Plugin failed: ZeroDivisionError" in found["plugin broken"]["detail"]
     assert "(llmb-failing 1.0): checks() failed: ZeroDivisionError" in found["failing: plugin"]["detail"]
     assert found["failing: work directory"]["ok"]
@@ -215,16 +231,16 @@ def test_the_other_schedulers_are_checked_if_one_needs_a_key(tmp_path: Path, mon
     options = "@attrs.frozen\nclass Options:\n    queue: str\n\n"
     install(tmp_path / "site", "aqueued", "scheduler", f"{LOCAL}{options}class Plugin(Local):\n    options = Options\n")
     monkeypatch.syspath_prepend(tmp_path / "site")
-    found = {each.name: each for each in llmb.doctor()}
+    found = {each.name: each for each in library.doctor()}
     assert (found["aqueued: target"].ok, found["local: reachable"].ok) == (None, True)
     assert found["aqueued: target"].detail == "target.queue: required key is missing; expected a string"
     assert "targets.toml" in found["aqueued: target"].remedy
 
 
-def test_the_table_has_a_line_for_each_check_with_the_remedy_below(toy: Any, tmp_path: Path) -> None:
+def test_the_table_has_a_line_for_each_check_with_the_remedy_below(llmb: Llmb, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     name_target("box", scheduler="local", workdir=str(tmp_path / "file" / "work"))
-    lines = toy.llmb("doctor", "box").stdout.splitlines()
+    lines = llmb("doctor", "box").out.splitlines()
     [failed] = [number for number, line in enumerate(lines) if line.startswith("failed")]
     assert "work directory" in lines[failed]
     assert "set `workdir = " in lines[failed + 1]
