@@ -215,11 +215,11 @@ def test_broken_plugins_are_named_and_the_rest_is_checked(
     assert "judged, tiny" in found["local: toy recipes"]["detail"]
 
 
-def test_a_broken_framework_of_the_user_is_a_file_to_correct(toy: Any) -> None:
+def test_a_broken_framework_of_the_user_is_a_file_to_correct(llmb: Llmb) -> None:
     file = Path(os.environ["XDG_CONFIG_HOME"], "llmb", "frameworks", "mylm.toml")
     file.parent.mkdir(parents=True)
     file.write_text("command = [")
-    found = checks(toy, status=1)["plugin mylm"]
+    found = checks(llmb, status=1)["plugin mylm"]
     assert found["detail"].startswith(f"{file}: invalid TOML")
     assert found["remedy"] == "correct the file, or remove it"
 
