@@ -63,10 +63,9 @@ def test_an_image_import_shows_its_progress(toy_docker: Any, docker: Any) -> Non
     docker("image", "rm", image)
 
 
-@pytest.mark.parametrize("on", ["host", "scheduler"])
-def test_the_preparation_of_data_shows_its_last_output(toy: Any, on: str) -> None:
+def test_the_preparation_of_data_shows_its_last_output(toy: Any) -> None:
     end = f"printf 'file 1 of 10\\rfile 3 of 10\\r'; {wait_for(toy.gate)}"
-    screen = Screen.of_llmb("run", toy.spec(framework={"task": "data", "task_on": on, "task_end": end}), env=toy.env)
+    screen = Screen.of_llmb("run", toy.spec(framework={"task": "data", "task_end": end}), env=toy.env)
     screen.wait_for("preparing   toy data: file 3 of 10")
     toy.gate.touch()
     assert screen.end() == 0

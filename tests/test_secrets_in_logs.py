@@ -60,7 +60,7 @@ def test_the_last_output_of_a_running_task_is_masked(toy: Any, monkeypatch: pyte
     session = llmb.start(llmb.load(toy.spec(framework=task)))
     for event in session:
         shown += str(event)
-        if "ready ****" in shown:
+        if on == "scheduler" or "ready" in shown:
             toy.gate.touch()
     assert "last ****" in shown
     assert TOKEN not in shown + str(session.results)

@@ -259,7 +259,6 @@ class FakeHost:
             ("report_directory()", "check directories", lambda _script: ""),
             ("list_waiting()", "list references", self._list_references),
             ("newest()", "read a task's log", self._tail),
-            ("last_output_of()", "read last outputs", lambda _script: ""),
             ("then echo", "check", self._check),
             ("mkdir -p", "add references", self._touch),
             ("rm -rf", "remove references", self._remove),

@@ -15,7 +15,7 @@ from llmb.drive.finalize_runs import RunFinalizer
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, mask_reasons, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_effects import TaskEffects, task_unit
-from llmb.drive.task_jobs import poll_jobs, task_handle, with_last_outputs
+from llmb.drive.task_jobs import poll_jobs, task_handle
 from llmb.plugins.registry import PluginRegistry
 from llmb.state_machine.observations import (
     CancelDone,
@@ -53,13 +53,8 @@ class EffectRunner:
         self.finalizer = RunFinalizer(group, self.runs, registry, self._secrets, self.notes, self.read_logs)
 
     def poll(self, units: UnitStates) -> Iterator[UnitObservation]:
-        """Query the scheduler once for all jobs, and the host once for all detached tasks. Raise TargetError.
-
-        The reason of a task that runs is its last output.
-        """
+        """Query the scheduler once for all jobs, and the host once for all detached tasks. Raise TargetError."""
         found = poll_jobs(((self._handle(*each), each[0].runs_on) for each in units), self.group)
-        tasks = [self.tasks.plans[unit.id] for unit, _ in units if unit.kind == "task"]
-        found = with_last_outputs(tasks, found, self.group.host)
         yield from mask_reasons((unit, found[unit.id], self._script(unit)) for unit, _ in units)
 
     def read_logs(self, run_ids: Iterable[str], *, is_last: bool = False) -> Iterator[tuple[str, Exception | None]]:

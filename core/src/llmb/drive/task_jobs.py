@@ -4,15 +4,11 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import attrs
-
 from llmb.drive.secrets import mask_output, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.hosts.detached import cancel_detached, poll_detached
 from llmb.hosts.free_space import free_space_gb, free_space_remedy
-from llmb.hosts.last_output import read_last_outputs
 from llmb.hosts.local_host import LocalHost
-from llmb.logs.rank_labels import split_label
 from llmb.logs.signature_files import preparation_failure
 from llmb.planning import RunPlan
 from llmb.state_machine.observations import OutOfSpace, TaskFinalized
@@ -96,38 +92,6 @@ def poll_jobs(jobs: Iterable[tuple[JobHandle, RunsOn]], group: TargetGroup) -> M
     on_host, on_scheduler = _split(jobs)
     found = dict(poll_detached(on_host, group.host)) if on_host else {}
     return found | (dict(group.scheduler.poll(tickets=on_scheduler, host=group.host)) if on_scheduler else {})
-
-
-def with_last_outputs(tasks: Iterable[TaskPlan], found: Mapping[str, JobStatus], host: Host) -> Mapping[str, JobStatus]:
-    """Return the status of each job, with the last output of the tasks that run on the scheduler as their reason.
-
-    Detached processes of the host have it already. A host that does not respond leaves the reasons empty.
-    """
-    running = [
-        each
-        for each in tasks
-        if each.on == "scheduler" and (found[each.key].state, found[each.key].reason) == ("running", "")
-    ]
-    if not running:
-        return found
-    logs = {each.key: _log_paths(each, found[each.key]) for each in running}
-    try:
-        outputs = read_last_outputs(logs, host)
-    except TargetError:
-        return found
-    return {**found, **{key: attrs.evolve(found[key], reason=_unlabelled(text)) for key, text in outputs.items()}}
-
-
-def _unlabelled(text: str) -> str:
-    _, output = split_label(text.encode())
-    return output.decode()
-
-
-def _log_paths(task: TaskPlan, status: JobStatus) -> list[str]:
-    """Return the paths of the logs of the current attempt, without a log of the scheduler itself."""
-    attempt = str(status.attempt)
-    phases = () if isinstance(task.task.work, str) else task.task.work.phases
-    return [path.replace("{attempt}", attempt) for phase in phases for path in task.script.logs.get(phase.name, ())]
 
 
 def cancel_tasks(tasks: Iterable[TaskPlan], group: TargetGroup) -> None:

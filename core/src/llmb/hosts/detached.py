@@ -35,7 +35,7 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHa
         return {}
     common = {
         "supervise.sh": _bash("detached_processes.sh", "detached_job_supervisor.sh"),
-        "detached.sh": _functions(),
+        "detached.sh": _bash("detached_processes.sh", "submit_poll_cancel.sh"),
     }
     files: dict[str, str] = {}
     for script in scripts:
@@ -78,16 +78,12 @@ def _submission(script: Script) -> str:
     return shlex.join(["submit", script.directory, *seconds, "again" if script.check else ""])
 
 
-def _functions() -> str:
-    return _bash("detached_processes.sh", "last_output.sh", "submit_poll_cancel.sh")
-
-
 def _bash(*names: str) -> str:
     return "\n".join(resource_text("llmb.hosts", name) for name in names)
 
 
 def _run(host: Host, calls: str) -> str:
-    result = host.run(f"{_functions()}\n{calls}")
+    result = host.run(f"{_bash('detached_processes.sh', 'submit_poll_cancel.sh')}\n{calls}")
     if result.exit_code:
         error = UnknownOutcomeError if result.exit_code == SOME_STARTED else TargetError
         raise error(f"cannot start or query jobs: {result.stderr.strip() or f'exit code {result.exit_code}'}")

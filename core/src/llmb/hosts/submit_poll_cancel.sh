@@ -20,6 +20,18 @@ submit() {
   )
 }
 
+# last_output LOG: print the end of the last line of a log, from the beginning of a word: a part of a word may be the part
+# of a secret, which no mask recognizes. A progress bar returns to the start of its line.
+last_output() {
+  local end
+  end=$(tail -c 200 "$1" 2>/dev/null | tr '\r' '\n')
+  if [[ $end == *$'\n'* ]] || [ "$(stat -c %s "$1")" -le 200 ]; then
+    printf '%s\n' "${end##*$'\n'}"
+  elif [[ $end == *' '* ]]; then
+    printf '%s\n' "${end#* }"
+  fi
+}
+
 # poll ID DIRECTORY: print id, state, process id, exit code, cause, reason and the seconds until the time limit, separated
 # by tabs. The reason of a job that has not ended is why it waits, or its last output.
 poll() {
