@@ -11,6 +11,8 @@ import pytest
 from llmb.drive.fill_remedy import fill_remedy
 from llmb.logs.signature_files import known_signatures
 from llmb.planning import RunPlan
+from llmb.plugins.installed_names import framework_names
+from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord
 from llmb.testing import plan_tables
 from llmb.values.causes import CAUSES
@@ -58,7 +60,10 @@ def test_a_run_with_a_micro_batch_of_1_gets_another_remedy_for_a_lack_of_memory(
 
 
 def test_no_remedy_for_a_run_with_a_micro_batch_of_1_names_a_smaller_one() -> None:
-    remedies = {each.remedy for each in known_signatures()} | {each.remedy for each in CAUSES.values()}
+    registry = PluginRegistry()
+    signatures = [*known_signatures(), *(each for name in framework_names() for each in registry.signatures(name))]
+    remedies = {each.remedy for each in signatures} | {each.remedy for each in CAUSES.values()}
+    assert any("fewer processes per node" in each for each in remedies), "those of the scheduler's package are missing"
     affected = [text for text in remedies if "micro_batch_size=1" in text]
     assert affected
     assert not [text for text in affected if "micro" in remedy(plan_with(1), text)]

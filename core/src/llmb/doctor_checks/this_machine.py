@@ -40,7 +40,7 @@ def _check_records() -> DoctorCheck:
 def _check_plugins(registry: PluginRegistry) -> list[DoctorCheck]:
     plugins = registry.plugins()
     if not plugins:
-        remedy = f"install those that you need: `pip install {' '.join(plugin_packages().values())}`"
+        remedy = f"install the packages that you need: {', '.join(plugin_packages().values())}"
         return [DoctorCheck(name="plugins", ok=False, detail="none is installed", remedy=remedy)]
     broken = [
         DoctorCheck(

@@ -21,7 +21,7 @@ from llmb.values.errors import TargetError, UnreachableError
 from llmb.values.scalars import HOST, is_host
 
 CONNECT_TIMEOUT_S = 15  # for each of: the connection, the server's greeting, the login
-KEEPALIVE_S = 30  # unless the configuration sets ServerAliveInterval
+KEEPALIVE = "30"  # seconds, as ServerAliveInterval of the configuration, which replaces it
 MESSAGE_BYTES = 1000  # the most that is read of a proxy command's last message
 
 
@@ -59,7 +59,7 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
         try:
             known = KnownHost.find(self.host, self.port, self.ssh_config)
             timeout_s = seconds(self.ssh_config.get("connecttimeout", "0")) or CONNECT_TIMEOUT_S
-            keepalive_s = seconds(self.ssh_config.get("serveraliveinterval", "0")) or KEEPALIVE_S
+            keepalive_s = seconds(self.ssh_config.get("serveraliveinterval", KEEPALIVE))
         except ValueError as error:
             raise _NotConnectedError(
                 f"cannot connect to {self.original_host}: invalid setting for ssh: {error}"

@@ -135,7 +135,8 @@ def _check_signature(files: Mapping[str, bytes], allowed_signers: Path) -> tuple
 def _refused_key(answer: subprocess.CompletedProcess[bytes], allowed_signers: Path) -> str:
     """Return why a line of the file does not accept the key, such as ``signers:1: key has expired``, or ""."""
     lines = answer.stderr.decode(errors="replace").splitlines()
-    return next((line for line in lines if line.startswith(f"{allowed_signers}:") and ": key " in line), "")
+    refused = (line for line in lines if line.startswith(f"{allowed_signers}:") and ": key " in line)
+    return next((f"{line}; correct that line of the file" for line in refused), "")
 
 
 def _ssh_keygen(arguments: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:

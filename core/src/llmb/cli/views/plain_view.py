@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterable
 
@@ -110,7 +109,7 @@ def describe_notice(event: llmb.Event) -> str:
     """
     match event:
         case llmb.Note(text=text):
-            return re.sub(r"\n *", output.BELOW, text)
+            return text.replace("\n", output.BELOW)
         case llmb.TargetLost(reason=reason):
             return f"{reason}; retrying (jobs there continue)"
         case llmb.TargetBack(target=target):
