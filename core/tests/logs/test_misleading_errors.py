@@ -132,6 +132,15 @@ def test_the_same_missing_module_in_several_processes_is_shown_where_it_is_first
     assert (found.cause, found.line) == ("a Python module is missing in the job's environment", 22)
 
 
+def test_levels_before_a_bar_name_no_ranks(tmp_path: Path) -> None:
+    text = (
+        "WARNING  | ModuleNotFoundError: No module named 'apex'\n"
+        + "".join(f"INFO     | loading shard {number}\n" for number in range(20))
+        + f"{FRAMES}RuntimeError: shapes differ\n"
+    )
+    assert cause_of(tmp_path / "run.log", text) == "a process failed with RuntimeError"
+
+
 def test_the_report_of_a_known_error_names_its_cause(tmp_path: Path) -> None:
     log = tmp_path / "job.out"
     error = "RuntimeError: CUDA error: CUBLAS_STATUS_INTERNAL_ERROR when calling `cublasGemmEx(handle)`"

@@ -10,9 +10,9 @@ _LABELS = rb"""(?:\s*+\d{1,6}+:[ ]                                    # srun --l
         | \[pod/[\w.-]{1,253}/[\w.-]{1,63}\][ ]               # kubectl logs --prefix
         | \((?:[^()\n]{1,60}[ ])?pid=\d{1,9}(?:,[ ]ip=[\d.]{7,15})?\)[ ]  # Ray, SkyPilot
         | (?:\d{1,3}\.){3}\d{1,3}:[ ] | localhost:[ ]         # pdsh, an address
-        | (?=[A-Za-z][\w.@-]*+(?:(?<=\d):[ ]|[ ]{2,60}\|[ ]))  # pdsh, a name with a number; docker compose
+        | (?=[A-Za-z][\w.-]*+(?:(?<=\d)|@[\w.-]++(?=[ ]))(?::[ ]|[ ]{2,60}\|[ ]))  # pdsh, Docker Compose and Swarm
              (?!python|mlx\d|E[A-Z]\d{4}:  # no code of CANN
-             | (?:(?i:(?:[a-z]+_)?(?:step|it(?:er(?:ation)?)?|update|epoch|batch)s?|stage|error)|GPU|CUDA)[_-]?\d*+[:\ ]
+             | (?:(?i:(?:[a-z]+_)?(?:step|it(?:er(?:ation)?)?|update|epoch|batch)s?|stage|error)|GPU|CUDA)[_-]?\d++[:\ ]
              )[\w.@-]++(?::|[ ]++\|)[ ]
         | (?=[\w.-]{1,12}+/)(?=\S*[A-Za-z_])[\w.-]++/\d+[ ]  # nemo-run's role and replica
         )++"""
