@@ -111,8 +111,13 @@ def test_bars_without_a_loss_are_read_if_some_have_one(tmp_path: Path, capsys: p
     [
         ("iter time: 351.{i} ms (step) eta 3 s", 0.351),
         ("time 351.{i}ms", 0.351),
-        ("loss 2.{i} in 0.50{i} seconds", 0.5),
-        ("finished in 351.{i} ms, 4 in 8 layers", 0.351),
+        ("in 0.50{i} seconds, loss 2.{i}", 0.5),
+        ("of 9 in 351.{i} ms", 0.351),
+        ("in 12.{i} s, dt: 0.50{i} s", 0.5),
+        ("eval in 12.{i} s, dt: 0.50{i} s", 0.5),
+        ("saved in 3.{i}s time 0.50{i} s", 0.5),
+        ("built in 3.{i} s took 0.50{i} s", 0.5),
+        ("val in 3.{i} s, 0.500{i} s/it", 0.5),
         ("time=812{i}00 us", 0.812),
         ("step_time: 0.50{i} sec", 0.5),
         ("time 1.50{i} min", 90),
@@ -145,6 +150,11 @@ def test_a_rate_is_the_unit_of_the_number_before_it(
     run = command_line(capsys)
     rows = csv.DictReader(run("parse", log, "--recipe", tmp_path / "mine.toml", "--gpus", 1, "--csv").out.splitlines())
     assert [float(row["tokens_per_s_per_gpu"]) for row in rows] == [float(f"92{i}") for i in range(1, 9)]
+
+
+def test_the_time_of_a_checkpoint_is_no_step_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = "".join(f"step {i} loss 2.{i} checkpoint saved in 3.{i} s\n" for i in range(1, 9))
+    assert {row["time_s"] for row in rows_of_proposal(tmp_path / "a.log", log, capsys)} == {""}
 
 
 @pytest.mark.parametrize("text", ["{i}m 20s", "{i} h 20 m", "0:0{i}:20", "1{i} min 20 s", "1{i}min 20s", "1:0{i}.5"])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from llmb.plugins.declared.log_shapes import TIME, TIME_WITH_UNIT, Shape
+from llmb.plugins.declared.log_shapes import TIME, Shape
 from llmb.plugins.declared.value_names_and_units import KNOWN, OTHER_UNITS, SAME_VALUE, TIMES, UNITS, check_names
 
 LONGEST_NAME: Final = 40
@@ -93,10 +93,11 @@ def _known_names(shape: Shape, columns: list[int]) -> Iterator[tuple[int, int, s
             yield 0, column, "tflops" if is_sum else "tflops_per_gpu"
         elif re.search(r"(?:loss|nll)[\"'\])]*\s*[:=]?\s*$", label) and not _OTHER_LOSS.search(label):
             yield 0 if re.match(r"\W*(?:loss|nll)", label) else 1, column, "loss"
-        elif not _is_part_of_time(shape, column) and (time := _name_time(label, unit)):
+        elif not _is_part_of_time(shape, column) and (time := _name_time(shape, column)):
             since_1970 = time in _SINCE_1970 and min(shape.values[column]) > _SINCE_1970[time]
             name = time.replace("time", "clock") if since_1970 else time
-            yield 0 if re.search("step|iter", label) else 1, column, name
+            is_only_behind_step = shape.is_time_of_step(column)  # any other time of the line comes first
+            yield 2 if is_only_behind_step else 0 if re.search("step|iter", label) else 1, column, name
 
 
 def _name_rate(around: str) -> str:
@@ -112,11 +113,12 @@ def _is_part_of_time(shape: Shape, column: int) -> bool:
     return shape.is_of_duration(column) or bool(is_extreme and any(map(_MAXIMUM.search, shape.texts)))
 
 
-def _name_time(label: str, unit: str) -> str:
+def _name_time(shape: Shape, column: int) -> str:
     """Return the name of the step time with its unit, or "" for any other number."""
+    label, unit = shape.words_before(column).lower(), shape.words_after(column).lower()
     is_per_step = re.search(r"^\W*(?:ms|us|s)/(?:step|iter|it)\W*$", unit or label)
     name = UNITS.get(re.split(r"[^a-z\u00b5\u03bc]", unit)[0])
-    is_time = TIME.search(label) or is_per_step or (name and TIME_WITH_UNIT.search(label))
+    is_time = TIME.search(label) or is_per_step or (name and shape.is_time_of_step(column))
     if not is_time or _OTHER_TIME.search(label) or _OTHER_UNIT.match(unit):
         return ""
     if name:

@@ -47,9 +47,6 @@ TIME: Final = re.compile(
 )
 """Words before a number that make it a time."""
 
-TIME_WITH_UNIT: Final = re.compile(r"(?<![a-z])in\s*$", re.IGNORECASE)
-"""The word before a number that makes it a time if a unit follows, as in ``step 3 in 0.5 seconds``."""
-
 
 @attrs.frozen(slots=False)
 class Shape:
@@ -73,7 +70,7 @@ class Shape:
         after = _SEPARATOR.split(self.texts[column + 1])[0]
         behind = self.texts[column + 2 : column + 3]
         is_minimum = behind and _MINIMUM.fullmatch(self.texts[column + 1]) and not _SECONDS.match(behind[0])
-        is_time = any(words.search(self.label(column)) for words in (TIME, TIME_WITH_UNIT)) and not is_minimum
+        is_time = (TIME.search(self.label(column)) or self.is_time_of_step(column)) and not is_minimum
         unit = self._rate(column) or (_UNIT.match(after) if is_time else None)
         return unit[0] if unit else after.split(" ")[0]
 
@@ -117,6 +114,14 @@ class Shape:
         if labelled or len(self.rows) == 1:
             return next(iter(labelled), None)
         return next((each for each in columns if not self.unit(each).startswith(("%", ":", "-"))), None)
+
+    def is_time_of_step(self, column: int) -> bool:
+        """Check whether only ``in`` is between a number and the step number, as in ``step 3 of 9 in 0.5 seconds``.
+
+        The number is a time if a unit follows.
+        """
+        step = column - 2 if self.texts[column - 1].strip() in ("/", "of") else column - 1
+        return step >= 0 and self.texts[column].strip().lower() == "in" and bool(_STEP.search(self.label(step)))
 
     def is_of_duration(self, column: int) -> bool:
         """Check whether a number is that of the minutes or seconds in ``[00:41<02:10`` or ``5 min 20 s``."""
