@@ -141,21 +141,42 @@ def test_levels_before_a_bar_name_no_ranks(tmp_path: Path) -> None:
     assert cause_of(tmp_path / "run.log", text) == "a process failed with RuntimeError"
 
 
-def test_the_report_of_a_known_error_names_its_cause(tmp_path: Path) -> None:
-    log = tmp_path / "job.out"
-    error = "RuntimeError: CUDA error: CUBLAS_STATUS_INTERNAL_ERROR when calling `cublasGemmEx(handle)`"
+def report_of_torchrun(error: str) -> str:
     frames = "".join(f"    {line}\n" for line in FRAMES.splitlines()[1:])
-    log.write_text(
+    return (
         "Root Cause (first observed failure):\n[0]:\n  time      : 2026-11-22_12:00:00\n  host      : gpu-a12\n"
         "  rank      : 7 (local_rank: 7)\n  exitcode  : -6 (pid: 812)\n"
         f"  error_file: /tmp/7/error.json\n  traceback : {FRAMES.splitlines()[0]}\n{frames}  {error}\n{'=' * 60}\n"
     )
+
+
+def test_the_report_of_a_known_error_names_its_cause(tmp_path: Path) -> None:
+    log = tmp_path / "job.out"
+    error = "RuntimeError: CUDA error: CUBLAS_STATUS_INTERNAL_ERROR when calling `cublasGemmEx(handle)`"
+    log.write_text(report_of_torchrun(error))
 
     found = diagnose([log])
 
     assert found
     assert (found.cause, found.rank, found.host) == ("a GPU library failed", 7, "gpu-a12")
     assert found.evidence == error
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [("CUBLASX gone", "a process failed with RuntimeError"), ("CUBLASX code 8", "a GPU library failed (8)")],
+)
+def test_the_report_of_an_error_has_the_cause_of_a_signature_whose_pattern_it_matches(
+    tmp_path: Path, error: str, cause: str
+) -> None:
+    known = Signature(needle="CUBLASX", pattern=r"code (?P<detail>\d)", cause="a GPU library failed", primary=False)
+    log = tmp_path / "job.out"
+    log.write_text(f"note CUBLASX code 7\n{report_of_torchrun(f'RuntimeError: {error}')}")
+
+    found = diagnose([log], [known])
+
+    assert found
+    assert (found.cause, found.rank) == (cause, 7)
 
 
 def test_a_missing_cubin_file_does_not_hide_a_time_limit_although_its_warning_is_torn(tmp_path: Path) -> None:

@@ -120,12 +120,7 @@ class Diagnosis:
                 or failure
             )
         errors = self.errors({hit.path: hit.offset for hit in hits})
-        if exception := self.own_exception(errors):
-            return exception
-        if exception := self._reported_exception():
-            known = best.signature
-            if known.needle in exception.evidence:
-                return attrs.evolve(exception, cause=best.cause, origin=known.origin or None, remedy=known.remedy)
+        if exception := self.own_exception(errors) or self._reported_exception():
             return exception
         if best.signature.report:
             return self._report(best, errors)
@@ -161,8 +156,7 @@ class Diagnosis:
         between = read_part(hit.path, hit.offset, min(final.offset, hit.offset + SIDE_EFFECTS))
         if is_chained(between):
             return None
-        found = self.search.find(hit.path, final.offset)
-        if found and found.offset <= final.offset + len(final.line) and found.weight == 0:
+        if (found := self._signature_in(hit.path, final)) and found.weight == 0:
             return self._failure(found.signature, found.path, found.offset, found.cause)
         lines = [each for each in read_tail(between) if each.kind == "text" and not self.search.is_report(each.line)]
         continued = sum(self._process(hit.path, each.line).rank == rank for each in lines) > AT_THE_END
@@ -206,8 +200,16 @@ class Diagnosis:
                 label, _ = split_label(section[section.rfind(b"\n", 0, begin.start()) + 1 :])
                 errors = [each for each in find_errors(section) if split_label(each.line)[0] == label]
                 if error := first_exception(errors):
-                    return self._exception(hit.path, attrs.evolve(error, offset=hit.offset + error.offset), hit.process)
+                    error = attrs.evolve(error, offset=hit.offset + error.offset)
+                    if (known := self._signature_in(hit.path, error)) and not known.signature.report:
+                        return self._failure(known.signature, hit.path, error.offset, known.cause, hit.process)
+                    return self._exception(hit.path, error, hit.process)
         return None
+
+    def _signature_in(self, path: Path, error: LoggedError) -> Hit | None:
+        """Return the signature in the line of an error, or None."""
+        hit = self.search.find(path, error.offset)
+        return hit if hit and hit.offset <= error.offset + len(error.line) else None
 
     def unknown(self, logs: Sequence[tuple[Path, list[LoggedError]]]) -> Failure | None:
         """Return an unknown cause with the last error that ended a rank, or None if none did."""
