@@ -132,6 +132,20 @@ def test_the_same_missing_module_in_several_processes_is_shown_where_it_is_first
     assert (found.cause, found.line) == ("a Python module is missing in the job's environment", 22)
 
 
+def test_a_long_import_error_of_several_processes_is_shown_where_it_is_first(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "job.out"
+    error = f"ImportError: /opt/{'a' * 150}/b.so: undefined symbol: c10"
+    text = "loading a shard\n" * 9 + f"{FRAMES}{error}\n"
+    log.write_text("".join(f"[pod/trainer-worker-0/pretraining-container] {line}\n" for line in text.splitlines()) * 4)
+
+    found = diagnose([log])
+
+    assert found
+    assert (found.cause, found.line) == ("a library of the image does not match", 13)
+
+
 def test_levels_before_a_bar_name_no_ranks(tmp_path: Path) -> None:
     text = (
         "WARNING  | ModuleNotFoundError: No module named 'apex'\n"

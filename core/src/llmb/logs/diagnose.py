@@ -13,13 +13,13 @@ import attrs
 
 from llmb.logs.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below
 from llmb.logs.exceptions import AT_THE_END, SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
-from llmb.logs.failure_evidence import LONGEST_LINE, as_evidence
+from llmb.logs.failure_evidence import LONGEST_LINE
 from llmb.logs.files import read_part, tail_starts
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line
 from llmb.logs.rank_in_file_name import processes_of_logs
 from llmb.logs.rank_labels import split_label
 from llmb.logs.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
-from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, text_below
+from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, text_below, text_of
 from llmb.logs.survived_errors import find_continuation
 from llmb.values.failure import UNKNOWN, Failure, Signature
 from llmb.values.frozen import FrozenMap
@@ -115,7 +115,7 @@ class Diagnosis:
             failure = self._failure(best.signature, best.path, best.offset, best.cause, best.process)
             return (
                 self._explanation(best)
-                or self._after_import(best, failure.evidence.encode())
+                or self._after_import(best, failure.evidence)
                 or self._after_survival(best, endings, warnings=warnings)
                 or failure
             )
@@ -139,17 +139,18 @@ class Diagnosis:
                 return self._exception(path, error)
         return self._exception(*candidates[0]) if candidates else None
 
-    def _after_import(self, hit: Hit, line: bytes) -> Failure | None:
-        """Return the exception that ended a process after it survived a failed import in ``line``, or None.
+    def _after_import(self, hit: Hit, evidence: str) -> Failure | None:
+        """Return the exception that ended a process after it survived a failed import, or None.
 
-        Without a signature, it counts only if the process continued after the import, and if no launcher raised it. The
-        same error again is that of another process without a label.
+        Without a signature, it counts only if the process continued after the import, and if no launcher raised it. If
+        the same error follows, another process without a label printed it.
         """
-        if LoggedError(hit.offset, line, ended_rank=False).exception not in IMPORT_ERRORS:
+        if LoggedError(hit.offset, evidence.encode(), ended_rank=False).exception not in IMPORT_ERRORS:
             return None
-        rank, text = self._process(hit.path, line).rank, split_label(line)[1]
-        later = [error for error in dict(self.errors({}))[hit.path] if error.offset > hit.offset]
-        later = [error for error in later if split_label(as_evidence(error.line).encode())[1] != text]
+        line = line_at(hit.path, hit.offset).raw  # the evidence of a long line is shortened
+        rank, text = self._process(hit.path, line).rank, text_of(line)
+        errors = dict(self.errors({}))[hit.path]
+        later = [error for error in errors if error.offset > hit.offset and text_of(error.line) != text]
         final = first_exception([each for each in later if self._process(hit.path, each.line).rank == rank], ended=True)
         if final is None:
             return None

@@ -251,7 +251,7 @@ def _match(path: Path, signature: Signature, data: bytes, begin: int, place: int
         return None
     before, after = _around(path, data, begin, place)
     first = max(before.rfind(b"\n"), before.rfind(b"\r")) + 1
-    lines = [_text_of(line) for line in (before[first:] + after).splitlines()]
+    lines = [text_of(line) for line in (before[first:] + after).splitlines()]
     text, pattern = "\n".join(lines), re.compile(signature.pattern)
     starts = range(len(lines[0]) + 1)  # search() would try all lines of the text, which takes long in each hit
     return next(filter(None, (pattern.match(text, start) for start in starts)), None)
@@ -270,8 +270,8 @@ def _around(path: Path, data: bytes, begin: int, place: int) -> tuple[bytes, byt
 
 
 @functools.lru_cache(maxsize=1024)  # the parts around neighbouring hits have most lines in common
-def _text_of(line: bytes) -> str:
-    """Return a line as text without its time and label."""
+def text_of(line: bytes) -> str:
+    """Return a line as evidence without its time and label."""
     return as_evidence(split_label(plain_text(line))[1])
 
 
