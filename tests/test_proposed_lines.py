@@ -189,6 +189,17 @@ def test_a_step_may_follow_its_word_without_a_blank(
     ]
 
 
+@pytest.mark.parametrize(
+    "begin", ["gpu-a12: ", "10:00:00 gpu-a12: ", "2026-11-02T10:00:00.5Z gpu-a12: ", "\ufeffgpu-a12: "]
+)
+def test_the_label_of_a_rank_is_no_part_of_a_proposed_line(
+    tmp_path: Path, begin: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = "".join(f"{begin}step {i} loss 3.{i} time 1.2{i} s\n" for i in range(1, 9))
+    assert len(rows_of_proposal(tmp_path / "a.log", log, capsys)) == 8
+    assert "gpu-a12" not in (tmp_path / "mine.toml").read_text()
+
+
 def test_steps_without_a_number_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "a.log"
     log.write_text(

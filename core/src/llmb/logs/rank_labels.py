@@ -18,8 +18,6 @@ _LABELS = rb"""(?:\s*+\d{1,6}+:[ ]                                    # srun --l
         )++"""
 """All labels of a line. A launcher that starts another launcher adds a second label."""
 
-LABEL = re.compile(_LABELS, re.VERBOSE)
-
 _PROGRAM = rb"[A-Za-z][\w.-]*+[ ](?=[\w./@-]++\[\d{1,9}\]:[ ])(?!\S*(?:[Ss]tep|[Ii]ter|[Ee]poch))\S*[A-Za-z]\S*[ ]"
 """Host, program and process in journald and syslog, which print the time before them."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from llmb.logs.ansi_escapes import without_escapes
-from llmb.logs.rank_labels import LABEL
+from llmb.logs.rank_labels import split_label
 from llmb.plugins.declared.guess_names import name_numbers
 from llmb.plugins.declared.line_patterns import LogLine, compile_line
 from llmb.plugins.declared.log_shapes import BAR, Shape, find_shapes
@@ -25,7 +25,7 @@ def propose_lines(log: bytes) -> list[str]:
     lines, and a time or a rate.
     """
     data, _ = without_escapes(log)
-    lines = [line[len(label[0]) if (label := LABEL.match(line)) else 0 :] for line in data.splitlines()]
+    lines = [split_label(line)[1] for line in data.splitlines()]
     shapes = sorted(filter(_has_steps, find_shapes(lines)), key=_precedence, reverse=True)
     for number, shape in enumerate(shapes):
         if line := _propose(shape):
