@@ -12,10 +12,13 @@ from llmb import ParsedLog
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared/logs"  # may be absent
-FOLDERS = {
+OWN_FOLDERS = {
     ROOT / "plugins/megatron_bridge/tests/logs": "megatron_bridge",
     ROOT / "plugins/nemo_launcher/tests/logs": "nemo_launcher",
     ROOT / "plugins/maxtext/tests/logs": "maxtext",
+}
+FOLDERS = {
+    **OWN_FOLDERS,
     SHARED / "megatron": "megatron_bridge",
     SHARED / "nemo": "nemo_launcher",
     SHARED / "maxtext": "maxtext",
@@ -37,6 +40,11 @@ def result(parsed: ParsedLog) -> dict[str, Any]:
         document["failure"] |= {"line": None, "remedy": None}  # a remedy names the log
     goodput = parsed.series.count, parsed.series.checkpoints_s
     return {**document, "goodput": goodput, "reason": parsed.reason, "rank_times": parsed.rank_times}
+
+
+@pytest.mark.parametrize("folder", OWN_FOLDERS, ids=OWN_FOLDERS.get)
+def test_each_folder_of_the_project_has_logs(folder: Path) -> None:
+    assert folder in {log.parent for log in LOGS}
 
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.stem)
