@@ -65,7 +65,7 @@ class LineParser(LogParser):
         self.source = ""
         """The log of the current line."""
         self.label = b""
-        """The rank label at the beginning of the current line, without times before and in it, or nothing."""
+        """The rank labels at the beginning of the current line, without the times around them, or nothing."""
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
         """Return the steps and notices of a line that contains a needle, in the order of the line.

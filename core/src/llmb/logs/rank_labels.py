@@ -32,16 +32,15 @@ _BEGINNING = re.compile(
     % (_TIME, _PROGRAM, _LABELS, _TIME, _LABELS, _TIME),
     re.VERBOSE,
 )
-"""All that comes before the text of a line: a byte-order mark, times, and labels, which may have a time between them.
-"""
+"""All that comes before the text of a line: a byte-order mark, labels, and times before, between and behind them."""
 
 _RANK = re.compile(
     rb"(?:\xef\xbb\xbf)?+ (?: %b (?:%b)?+ )?+ (%b) (?: (?<=[\]|][ ]) %b (%b) )?+"
     % (_TIME, _PROGRAM, _LABELS, _TIME, _LABELS),
     re.VERBOSE,
 )
-"""The same without the program, and with a time only behind the label of a container. It matches only lines with a
-label, because each step is searched for one.
+"""The beginning of a line that has a label, up to its last label. A time may come first or behind the label of a
+container, but not elsewhere, because each step is searched.
 """
 
 

@@ -31,9 +31,10 @@ NEWEST_FIRST = 3
 
 @attrs.define
 class _Rank:
-    """Numbers that one rank has printed: the lowest one of the start, the highest, and how often either was passed.
+    """Numbers that one rank has printed.
 
-    ``last`` is the latest one.
+    ``first`` is the lowest number of the start, and ``last`` the one printed last. ``rises`` counts the numbers above
+    all before them, and ``falls`` those below ``first``.
     """
 
     first: int

@@ -13,7 +13,7 @@ _LOOK_AHEAD = 8
 """Lines of one kind that may have lost their counterpart before lines with a counterpart are not found."""
 
 _CHANGES = 3
-"""Times that differ from the one before, if each is printed twice, after which this is no chance."""
+"""Least number of changed values that shows that every line is printed twice."""
 
 _WAITING = 4096
 """Steps that wait for their TFLOP/s. In logs of separate ranks, these are all steps; Megatron-LM prints no TFLOP/s."""
