@@ -14,7 +14,7 @@ from llmb.values.failure import Failure
 
 COMMAND = re.compile(r"`[^`]+`")
 NAME = re.compile(
-    r"(?<=[ =])(?:SPEC|RUN|ADDRESS|NODE|PATH|WORKDIR|LOGS|FRAMEWORK|LONGER|HOST|PORT)\b"
+    r"(?<=[ =])(?:SPEC|RUN|ADDRESS|NODE|PATH|WORKDIR|LOGS|FRAMEWORK|LONGER|SHORTER|HOST|PORT)\b"
     r"|(?<=[ ])IMAGE\b"  # not in options of container runtimes, which write an address differently
     r"|(?<=[ /])REGISTRY\b(?!\#)"
 )
