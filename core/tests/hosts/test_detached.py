@@ -258,8 +258,13 @@ def test_a_job_whose_supervisor_is_killed_position_lost_and_ended(folder: Path) 
 
 IDS_THAT_BEGIN_AGAIN = """
 echo 5000 >/proc/sys/kernel/ns_last_pid
-LLMB_RUN_DIR=$1 bash -c 'echo 300 >/proc/sys/kernel/ns_last_pid; sleep 1000; : >"$LLMB_RUN_DIR/seen"' 2>/dev/null &
-until [ "$(</proc/5001/task/5001/children)" = '301 ' ]; do sleep 0.02; done
+LLMB_RUN_DIR=$1 bash -c 'echo 300 >/proc/sys/kernel/ns_last_pid
+  sleep 1000 &
+  : >"$LLMB_RUN_DIR/begun"
+  wait
+  : >"$LLMB_RUN_DIR/seen"' 2>/dev/null &
+until [ -e "$1/begun" ]; do :; done # a process started here could take the id 301
+[ "$(</proc/5001/task/5001/children)" = '301 ' ] || exit 1
 kill() { # and wait until the parent of a killed process has noticed that, or is killed itself
   builtin kill "$@" || return
   until [ -e "$LLMB_RUN_DIR/seen" ] || ! builtin kill -0 5001 2>/dev/null; do sleep 0.02; done
