@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from llmb import Image, RecipeError, Run, load_recipe
+from llmb import Image, Run, load_recipe
 from llmb import metrics as metrics_of
 from llmb.recipes.accelerators import accelerators
 from llmb_nemo_launcher.plugin import NeMoLauncher
@@ -169,13 +169,3 @@ def test_overlapped_tensor_parallelism_needs_mpi(
     job = NeMoLauncher().build_job(load_run(name, "bf16", gpus, *overrides))
 
     assert (job.mpi, job.mpi_optional) == ("pmix", optional)
-
-
-def test_metrics_of_a_scale_that_only_the_rule_gives_have_its_batch_and_the_full_model() -> None:
-    address, step_time_s = "nemo_launcher/llama3.1-405b", 10.0
-    found = metrics_of(address, gpu_type="h100", dtype="fp8", gpus=288, step_time_s=step_time_s)
-    assert found.tokens_per_s == 126 * 8192 / step_time_s
-    whole = metrics_of(address, gpu_type="h100", dtype="fp8", gpus=576, step_time_s=step_time_s)
-    assert (found.flops_per_sequence, found.baseline) == (whole.flops_per_sequence, None)
-    with pytest.raises(RecipeError, match=r"252 \* gpus / 576 is 126\.438 for 289 GPUs"):
-        metrics_of(address, gpu_type="h100", dtype="fp8", gpus=289, step_time_s=step_time_s)

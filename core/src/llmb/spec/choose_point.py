@@ -120,8 +120,9 @@ def choose_point(
     exact = next((point for point in points if point.gpus == gpus), None)
     if exact and (exact.rule is None or gpus_per_node == usual_gpus_per_node(exact.gpu_type, gpus)):
         return exact
-    if ruled := _ruled_point(points, gpus, gpus_per_node):
-        return _apply_rule(ruled, gpus, gpus_per_node, errors, spec.parallelism)
+    for point in points:
+        if point.rule and holds(point.rule.condition, gpus, gpus_per_node):
+            return _apply_rule(point, gpus, gpus_per_node, errors, spec.parallelism)
     if exact:
         return exact
     usable = [each for each in points if each.model == recipe.published_model(each) or "layers" in spec.model]
@@ -130,12 +131,6 @@ def choose_point(
         return max(below, key=lambda point: point.gpus) if below else min(usable, key=lambda point: point.gpus)
     errors.append(_gpus_error(recipe, points, gpus))
     return None
-
-
-def _ruled_point(points: tuple[Point, ...], gpus: int, gpus_per_node: int) -> Point | None:
-    """Return the first point whose rule is for this number of GPUs, or None."""
-    rules = ((point, point.rule) for point in points if point.rule)
-    return next((point for point, rule in rules if holds(rule.condition, gpus, gpus_per_node)), None)
 
 
 def _apply_rule(
@@ -177,21 +172,20 @@ def usual_gpus_per_node(gpu_type: str, gpus: int) -> int:
 
 
 def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, variant: str | None = None) -> Point:
-    """Return the point published for this combination, else the one that the publisher's rule gives for it.
+    """Return the point published for this combination. Raise RecipeError with the part that is not published.
 
-    A recipe without [[points]] has one for any number of GPUs. Raise RecipeError with the part that is not published.
+    A recipe without [[points]] has one for any number of GPUs.
     """
     errors: list[Fault] = []
     points = published_points(recipe, gpu_type, dtype, errors)
     points = select_variant(recipe, points, variant, None, errors)
-    if recipe.rule:
-        exact = recipe.find(gpu_type, dtype, gpus, variant=variant)
-    else:
-        exact = next((point for point in points if point.gpus == gpus), None)
-    gpus_per_node = usual_gpus_per_node(gpu_type, gpus)
-    ruled = None if exact else _ruled_point(points, gpus, gpus_per_node)
-    if found := _apply_rule(ruled, gpus, gpus_per_node, errors) if ruled else exact:
-        return found
+    exact = next((point for point in points if point.gpus == gpus), None)
+    if recipe.rule and points:
+        gpus_per_node = usual_gpus_per_node(gpu_type, gpus)
+        stated = recipe.find(gpu_type, dtype, gpus, variant=variant)
+        exact = stated or _apply_rule(points[0], gpus, gpus_per_node, errors)
+    if exact:
+        return exact
     raise RecipeError(*map(for_arguments, errors or [_gpus_error(recipe, points, gpus)]))
 
 
