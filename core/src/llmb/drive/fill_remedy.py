@@ -28,10 +28,11 @@ def fill_remedy(failure: Failure, plan: RunPlan, record: RunRecord, steps_done: 
 
     A longer time limit suffices for all steps at the speed of ``steps_done``, the steps of the run that ended.
     """
+    values = {"LONGER": _longer_limit(plan, steps_done)}
     if SMALLER_MICRO_BATCH.search(failure.remedy) and plan.run.parallelism.micro_batch_size == 1:
         shorter = "shorter sequences (`llmb run SPEC --set model.seq_len=SHORTER`)"
         failure = attrs.evolve(failure, remedy=SMALLER_MICRO_BATCH.sub(shorter, failure.remedy))
-    values = {"LONGER": _longer_limit(plan, steps_done), "SHORTER": str(max(1, plan.run.seq_len // 2))}
+        values["SHORTER"] = str(max(1, plan.run.seq_len // 2))
     return fill_commands(failure, {**_names(plan, record), **values})
 
 
