@@ -274,7 +274,7 @@ def test_the_configuration_sets_the_interval_of_keepalive_messages(
         connect().run("true")
         for _ in range(3):  # the first bytes may be the last ones of the command
             sent = network.bytes_up
-            wait_until(lambda sent=sent: network.bytes_up > sent)
+            assert wait_until(lambda sent=sent: network.bytes_up > sent)
 
 
 @pytest.mark.slow

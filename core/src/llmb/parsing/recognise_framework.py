@@ -151,11 +151,11 @@ def _parse(log: Path, registry: PluginRegistry, framework: str) -> ParsedLog:
 
 
 def _read_quietly(read: Callable[[str], ParsedLog], framework: str) -> ParsedLog | None:
-    """Read with a framework that the user did not name. Warn if its plugin is broken, and return None."""
+    """Read with a framework that the user did not name. Return None if it cannot; warn if its plugin is broken."""
     try:
         return read(framework)
     except PluginError as error:
         warn_left_out(error)
-    except LogError:
-        pass
-    return None
+        return None
+    except LogError:  # the log is that of another framework
+        return None
