@@ -6,7 +6,6 @@ import ctypes
 import multiprocessing
 import os
 import pkgutil
-import re
 import signal
 import subprocess
 import sys
@@ -23,7 +22,6 @@ from pathlib import Path
 from parts.deadline import DEADLINE_S
 
 PACKAGES = ("llmb", "llmb_local", "llmb_maxtext", "llmb_megatron_bridge", "llmb_nemo_launcher", "llmb_slurm")
-NO_COMMAND = re.compile(r"\.__main__$|\.cpu\.|\.testing\b")  # modules that no command imports: testing needs pytest
 LIBRARIES = ("jinja2", "packaging.requirements", "platformdirs.unix", "rich.console", "rich.live", "rich.table")
 
 
@@ -186,7 +184,7 @@ def drop_rights() -> None:
 def _modules() -> Iterator[str]:
     for package in map(import_module, PACKAGES):
         found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-        yield from (each.name for each in found if not NO_COMMAND.search(each.name))
+        yield from (each.name for each in found if not each.name.endswith(".__main__") and ".cpu." not in each.name)
 
 
 multiprocessing.get_context("forkserver").set_forkserver_preload([*LIBRARIES, *_modules()])
