@@ -36,7 +36,7 @@ def dry_run(folder: Path, tables: dict[str, dict[str, Any]], *overrides: str) ->
         assert execute(["run", str(file), "--dry-run", "--json", *(f"--set={each}" for each in overrides)]) == 0
     [run] = json.loads(out.getvalue())["runs"]
     [run_id] = re.findall(r"LLMB_JOB_ID=(\S+)", run["script"])
-    # The id and the digests may contain a text as short as "70b", which the tests look for.
+    # The id and the digests may contain a text as short as "70b", which the tests search for.
     text = re.sub(r"\b[0-9a-f]{12}\b", "DIGEST", json.dumps(run).replace(run_id, "ID"))
     return dict(json.loads(text))
 
