@@ -51,6 +51,21 @@ def test_a_secret_of_any_bytes_reaches_the_job_and_is_masked(toy: Any, monkeypat
     assert b"*" * len(secret) in copied
 
 
+def test_a_secret_with_blanks_is_masked_also_where_the_last_output_is_cut(
+    toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOY_TOKEN", "a pass phrase of many words")
+    end = f"printf '%s %0190d' \"$TOY_TOKEN\" 0; until [ -e {toy.gate} ]; do sleep 0.02; done"
+    task = {"task": "data", "task_secrets": ["TOY_TOKEN"], "task_end": end}
+    shown = ""
+    for event in llmb.start(llmb.load(toy.spec(framework=task))):
+        shown += str(event)
+        if "0" * 190 in shown:
+            toy.gate.touch()
+    assert "*** " + "0" * 190 in shown
+    assert "words" not in shown
+
+
 @pytest.mark.parametrize("on", ["host", "scheduler"])
 def test_the_last_output_of_a_running_task_is_masked(toy: Any, monkeypatch: pytest.MonkeyPatch, on: str) -> None:
     monkeypatch.setenv("TOY_TOKEN", TOKEN)

@@ -147,7 +147,7 @@ def test_the_reason_of_a_running_job_is_its_last_output(folder: Path) -> None:
 @pytest.mark.parametrize("end", ["", r"\n", r"\r", r"\n\n\n"])
 def test_a_long_line_of_output_begins_with_a_whole_word(folder: Path, end: str) -> None:
     """The part of a word may be the part of a secret, which no mask recognizes."""
-    words = " ".join(["a-secret"] * 50)
+    words = " ".join(["a-secret"] * 500)
     job = Job(folder, f"printf '{words}{end}'; until [ -e gate ]; do sleep 0.01; done")
     job.submit()
     wait_until(lambda: "a-secret" in job.status.reason)

@@ -15,6 +15,9 @@ from llmb.values.host import Host
 from llmb.values.job import Script
 from llmb.values.job_status import JobStatus
 
+SHOWN_CHARACTERS = 200
+"""The most characters of a running job's last line that are shown. The whole line is masked before it is cut."""
+
 
 def missing_secrets(script: Script) -> list[str]:
     """Return the names of the secrets that a script needs and the environment lacks."""
@@ -81,10 +84,14 @@ def mask_reasons(polled: Iterable[tuple[Unit, JobStatus, Script]]) -> Iterator[U
     """Yield the status of each unit with secrets masked in its reason, which may be the job's last output."""
     masked: dict[tuple[str, tuple[str, ...]], str] = {}  # most jobs wait for the same reason
     for unit, status, script in polled:
+        if not status.reason:
+            yield unit, status
+            continue
         key = (status.reason, script.secrets)
-        if status.reason and key not in masked:
+        if key not in masked:
             masked[key] = mask_output(status.reason, script)
-        yield unit, attrs.evolve(status, reason=masked[key]) if status.reason else status
+        first_shown = -SHOWN_CHARACTERS if status.state == "running" else None
+        yield unit, attrs.evolve(status, reason=masked[key][first_shown:])
 
 
 def certainly_not_submitted(error: BaseException) -> bool:

@@ -20,12 +20,12 @@ submit() {
   )
 }
 
-# last_output LOG: print the end of the last line of a log, from the beginning of a word: a part of a word may be the part
-# of a secret, which no mask recognizes. A progress bar returns to the start of its line.
+# last_output LOG: print the last line of a log, or the last 4 kB of it, from the beginning of a word: a part of a word may
+# be the part of a secret, which no mask recognizes. A progress bar returns to the start of its line.
 last_output() {
   local end
-  end=$(tail -c 200 "$1" 2>/dev/null | tr '\r' '\n')
-  if [[ $end == *$'\n'* ]] || [ "$(stat -c %s "$1")" -le 200 ]; then
+  end=$(tail -c 4000 "$1" 2>/dev/null | tr '\r' '\n')
+  if [[ $end == *$'\n'* ]] || [ "$(stat -c %s "$1")" -le 4000 ]; then
     printf '%s\n' "${end##*$'\n'}"
   elif [[ $end == *' '* ]]; then
     printf '%s\n' "${end#* }"
