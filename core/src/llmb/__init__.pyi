@@ -83,9 +83,9 @@ from .plugins.registry import PluginInfo as PluginInfo
 from .plugins.registry import PluginRegistry as PluginRegistry
 from .plugins.registry import list_plugins as list_plugins
 from .recipes.listing import PointFilter as PointFilter
-from .recipes.listing import fold_releases as fold_releases
 from .recipes.listing import sort_dtypes as sort_dtypes
 from .recipes.listing import sort_gpu_types as sort_gpu_types
+from .recipes.releases import fold_releases as fold_releases
 from .records.last_progress import RunProgress as RunProgress
 from .records.mask_secrets import mask_secrets as mask_secrets
 from .records.records_index import RunListing as RunListing

@@ -14,7 +14,8 @@ from llmb.analysis.verdict import TOLERANCE
 from llmb.plugins.addresses import absolute_address, framework_of
 from llmb.plugins.installed_names import framework_names
 from llmb.plugins.registry import PluginRegistry
-from llmb.recipes.listing import PointFilter, newest_first
+from llmb.recipes.listing import PointFilter
+from llmb.recipes.releases import newest_first
 from llmb.spec.choose_point import published_point
 from llmb.spec.document import read_document
 from llmb.spec.overrides import apply_overrides

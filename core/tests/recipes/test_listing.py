@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from llmb.recipes.listing import PointFilter, fold_releases, newest_first
+from llmb.recipes.listing import PointFilter
+from llmb.recipes.releases import fold_releases, newest_first
 from llmb.values.model import Parallelism
 from llmb.values.recipe import Baseline, Point, Recipe, ScalingRule
 

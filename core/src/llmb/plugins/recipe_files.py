@@ -9,12 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from llmb.plugins.addresses import is_file_address, split_address
 from llmb.plugins.find_plugins import PACK, PluginEntry, choose_entry, find_plugins
-from llmb.recipes.listing import release_numbers
-from llmb.recipes.read_recipe import parse_recipe, read_recipe, read_shared, releases_of, with_shared
+from llmb.recipes.read_recipe import parse_recipe, read_recipe, read_shared, with_shared
+from llmb.recipes.releases import ReleaseLine, choose_release, release_numbers, releases_of
 from llmb.values.error_text import unknown_name
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.nearest_name import nearest_name
@@ -78,7 +76,7 @@ def find_recipe(
         return build_declared_recipe(plugin, name)
     lines = [_read_line(each, file, recipe_files) for each, file in matching]
     oldest_first = sorted(lines, key=lambda line: release_numbers(line.releases[0]))
-    found = _choose_release(oldest_first, wanted, oldest=recorded)
+    found = choose_release(oldest_first, wanted, oldest=recorded)
     if found is None:
         known = [f"{framework}/{name}@{release}" for line in lines for release in line.releases]
         known = known or [each for each, _ in files]
@@ -143,29 +141,9 @@ def exact_addresses(installed: Sequence[PluginEntry]) -> Iterator[str]:
                 )
 
 
-@attrs.frozen
-class _ReleaseLine:
-    """A recipe file: the part of its name after ``@``, and the exact releases in it, the oldest first."""
-
-    name: str
-    file: Path
-    releases: tuple[str, ...]
-
-
-def _read_line(address: str, file: Path, recipe_files: RecipeFiles) -> _ReleaseLine:
+def _read_line(address: str, file: Path, recipe_files: RecipeFiles) -> ReleaseLine:
     releases = releases_of(recipe_files.read(file), str(file))
-    return _ReleaseLine(address.partition("@")[2], file, releases)
-
-
-def _choose_release(lines: Sequence[_ReleaseLine], wanted: str, *, oldest: bool) -> tuple[_ReleaseLine, str] | None:
-    """Return the line and the release that ``wanted`` names: an exact release, a line or, if empty, any line."""
-    for line in lines:
-        if wanted in line.releases:
-            return line, wanted
-    fitting = [line for line in lines if wanted in ("", line.name)]
-    if not fitting:
-        return None
-    return (fitting[0], fitting[0].releases[0]) if oldest else (fitting[-1], fitting[-1].releases[-1])
+    return ReleaseLine(address.partition("@")[2], file, releases)
 
 
 def _name_of(address: str) -> str:

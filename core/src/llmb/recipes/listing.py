@@ -1,8 +1,7 @@
-"""Lists of recipes: those with certain points, the newest releases, and the older releases behind them."""
+"""Lists of recipes: those with certain points, and the order of GPU types and dtypes."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 import attrs
@@ -65,25 +64,6 @@ class PointFilter:
             and self.gpus in (None, point.gpus)
             and (point.baseline is not None or not self.with_baseline)
         )
-
-
-def newest_first(recipes: Iterable[Recipe]) -> list[Recipe]:
-    """Sort recipes by release, the newest first, and recipes of one release by address."""
-    by_address = sorted(recipes, key=lambda recipe: recipe.address)
-    return sorted(by_address, key=lambda recipe: release_numbers(recipe.release), reverse=True)
-
-
-def release_numbers(release: str) -> list[int]:
-    """Return the numbers of a release, by which releases are ordered."""
-    return [int(number) for number in re.findall(r"\d+", release)]
-
-
-def fold_releases(recipes: Iterable[Recipe]) -> list[tuple[Recipe, tuple[str, ...]]]:
-    """Return the first recipe of each name with the releases of the others, in the order of the recipes."""
-    by_name: dict[str, list[Recipe]] = {}
-    for recipe in recipes:
-        by_name.setdefault(recipe.address.partition("@")[0], []).append(recipe)
-    return [(newest, tuple(each.release for each in older)) for newest, *older in by_name.values()]
 
 
 def sort_gpu_types(names: Iterable[str]) -> list[str]:

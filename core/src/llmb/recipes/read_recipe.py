@@ -9,6 +9,7 @@ import attrs
 from llmb.recipes.baselines import PointKey, PublishedRow, point_name, read_baselines
 from llmb.recipes.expand_points import expand_points, point_key
 from llmb.recipes.recipe_tables import RecipeTable
+from llmb.recipes.releases import at_release, releases_of
 from llmb.recipes.sizes import DEFAULT_DTYPES, check_sizes, flops_per_token, scaling_rule, sequence_length
 from llmb.values.error_text import invalid_value
 from llmb.values.errors import Fault, LlmbError, RecipeError, located
@@ -22,9 +23,6 @@ from llmb.values.typed import decode
 Parser = Callable[[str, str], Mapping[str, Any]]
 """A function like `parse_recipe`."""
 
-FIXES = "fixes"
-"""The table of a recipe file with the fixes of its first release, which its publisher made."""
-
 
 def read_recipe(
     tables: Mapping[str, Any], *, address: str, framework: str, file: str, release: str | None = None
@@ -34,36 +32,13 @@ def read_recipe(
     The tables are those of `with_shared`. Raise RecipeError with all errors, which name ``file``.
     """
     releases = releases_of(tables, file)
-    table, errors = decode(_at_release(tables, release, file), RecipeTable, "")
+    table, errors = decode(at_release(tables, release, file), RecipeTable, "")
     if table is None:
         raise RecipeError(*located(errors, file))
     recipe, errors = build_recipe(table, address=address, framework=framework, releases=releases)
     if recipe is None:
         raise RecipeError(*located(errors, file))
     return attrs.evolve(recipe, file=file)
-
-
-def releases_of(tables: Mapping[str, Any], file: str) -> tuple[str, ...]:
-    """Return the first release and its fixes, in the order of the file. Raise RecipeError if [fixes] is invalid."""
-    return (str(tables.get("release", "")), *_fixes(tables, file))
-
-
-def _at_release(tables: Mapping[str, Any], release: str | None, file: str) -> Mapping[str, Any]:
-    """Return the tables at one release; None means the last. Each fix is merged over the releases before it."""
-    found: Mapping[str, Any] = {key: value for key, value in tables.items() if key != FIXES}
-    for name, changes in _fixes(tables, file).items():
-        if found.get("release") == release:
-            break
-        found = merged(found, {**changes, "release": name})
-    return found
-
-
-def _fixes(tables: Mapping[str, Any], file: str) -> Mapping[str, Mapping[str, Any]]:
-    fixes = tables.get(FIXES, {})
-    if not isinstance(fixes, Mapping) or not all(isinstance(changes, Mapping) for changes in fixes.values()):
-        expected = 'a table for each fix, such as [fixes."25.12.01"]'
-        raise RecipeError(Fault(message=invalid_value(fixes), file=file, key=FIXES, expected=expected))
-    return fixes
 
 
 def build_recipe(
