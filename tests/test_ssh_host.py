@@ -224,10 +224,7 @@ def test_an_unknown_host_is_reported(client: Sshd, connect: Any) -> None:
 
 
 @pytest.mark.parametrize("greeting", [b"", b"220 mail.example ESMTP\r\n" * 200])
-def test_a_server_without_an_ssh_greeting_is_reported(
-    client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch, greeting: bytes
-) -> None:
-    monkeypatch.setattr("llmb.hosts.ssh_connection.CONNECT_TIMEOUT_S", 1)
+def test_a_server_without_an_ssh_greeting_is_reported(client: Sshd, connect: Any, greeting: bytes) -> None:
     accepted = []
 
     def greet() -> None:
@@ -238,7 +235,7 @@ def test_a_server_without_an_ssh_greeting_is_reported(
         listener.settimeout(DEADLINE_S)
         greeter = threading.Thread(target=greet, daemon=True)
         greeter.start()
-        client.write_config(port=listener.getsockname()[1])
+        client.write_config(port=listener.getsockname()[1], ConnectTimeout="1")
         with pytest.raises(
             TargetError, match="the server sent no SSH greeting; it is overloaded, or it is no SSH server"
         ):
@@ -268,7 +265,7 @@ def test_the_connect_timeout_is_that_of_the_configuration(client: Sshd, connect:
 def test_the_configuration_sets_the_interval_of_keepalive_messages(
     client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("llmb.hosts.ssh_connection.KEEPALIVE", "3600")
+    monkeypatch.setattr("llmb.hosts.ssh_config.KEEPALIVE_S", 3600)
     with Network(client.address, client.port) as network:
         client.write_config(port=network.port, ServerAliveInterval="1")
         connect().run("true")

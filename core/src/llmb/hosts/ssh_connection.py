@@ -15,13 +15,11 @@ from paramiko.ssh_exception import NoValidConnectionsError
 
 from llmb.hosts.known_hosts import KnownHost
 from llmb.hosts.ssh_authentication import PublicKeys
-from llmb.hosts.ssh_config import read_ssh_config, seconds
+from llmb.hosts.ssh_config import CONNECT_TIMEOUT_S, connection_settings, read_ssh_config
 from llmb.values.error_text import invalid_value
 from llmb.values.errors import TargetError, UnreachableError
 from llmb.values.scalars import HOST, is_host
 
-CONNECT_TIMEOUT_S = 15  # for each of: the connection, the server's greeting, the login
-KEEPALIVE = "30"  # seconds, as ServerAliveInterval of the configuration, which replaces it
 MESSAGE_BYTES = 1000  # the most that is read of a proxy command's last message
 
 
@@ -58,18 +56,17 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
         """Connect. Raise TargetError, which names this host or the jump host that failed, if that is impossible."""
         try:
             known = KnownHost.find(self.host, self.port, self.ssh_config)
-            timeout_s = seconds(self.ssh_config.get("connecttimeout", "0")) or CONNECT_TIMEOUT_S
-            keepalive_s = seconds(self.ssh_config.get("serveraliveinterval", KEEPALIVE))
+            settings = connection_settings(self.ssh_config)
         except ValueError as error:
             raise _NotConnectedError(
                 f"cannot connect to {self.original_host}: invalid setting for ssh: {error}"
             ) from error
         self.client.set_missing_host_key_policy(known)
-        self.connect_timeout: int = timeout_s
+        self.connect_timeout: int = settings.timeout_s
         keys = PublicKeys(self.ssh_config, self.user, self.login_address)  # type: ignore[abstract]  # get_sources: unused
         self.connect_kwargs = {
             "auth_strategy": keys,
-            "banner_timeout": timeout_s,
+            "banner_timeout": settings.timeout_s,
             "auth_timeout": CONNECT_TIMEOUT_S,
             "channel_timeout": CONNECT_TIMEOUT_S,
             "transport_factory": lambda sock, **more: _transport(sock, known, **more),
@@ -83,7 +80,7 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             if self._proxy_log:
                 self._proxy_log.close()
                 self._proxy_log = None
-        self.transport.set_keepalive(keepalive_s)
+        self.transport.set_keepalive(settings.keepalive_s)
 
     def close(self) -> None:
         """Close the connection, and those to its jump hosts."""
