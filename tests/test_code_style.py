@@ -29,7 +29,7 @@ ALLOWED = {
     "analysis/flops.py": {"megatron", "nemo"},
     "values/model.py": {"megatron"},
     # examples in the help and in the descriptions of keys
-    "spec/keys.py": {"nemo", "slurm"},
+    "spec/workload_tables.py": {"nemo", "slurm"},
     "testing/bash_text.py": {"slurm", "pbs", "lsf", "srun", "sbatch"},  # variables that jobs must not read
     "testing/__init__.py": {"torchtitan"},  # an example
     "plugin_templates/declared/__name__.toml": {"torchrun"},  # a value of launch

@@ -19,7 +19,7 @@ import llmb
 from llmb.plugins.declared.file import DeclaredFile
 from llmb.recipes.recipe_tables import RecipeTable
 from llmb.spec.field_texts import field_texts
-from llmb.spec.keys import TABLES
+from llmb.spec.workload_tables import TABLES
 
 SPEC: dict[str, Any] = {
     "workload": {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": ["bf16", "fp8"], "gpus": 64},

@@ -15,7 +15,7 @@ import tomli_w
 
 import llmb
 from llmb.spec.assemble_run import TOLERANCE
-from llmb.spec.keys import TABLES
+from llmb.spec.workload_tables import TABLES
 
 PAGE = (Path(__file__).parents[1] / "docs/spec.md").read_text()
 SECTIONS = {

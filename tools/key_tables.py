@@ -12,7 +12,7 @@ import attrs
 
 import llmb
 from llmb.spec.field_texts import FieldText, field_texts
-from llmb.spec.keys import TABLES
+from llmb.spec.workload_tables import TABLES
 from llmb.values.typed import encode, value_type
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -11,8 +11,8 @@ from llmb.paths import home_folder
 from llmb.spec.check_values import check_place
 from llmb.spec.choose_point import published_degree
 from llmb.spec.document import flat
-from llmb.spec.keys import SpecTables, TargetTable, WorkloadTable
 from llmb.spec.published_baseline import published_steps
+from llmb.spec.workload_tables import SpecTables, TargetTable, WorkloadTable
 from llmb.values.environment import Image
 from llmb.values.error_text import REQUIRED_KEY
 from llmb.values.errors import SpecError

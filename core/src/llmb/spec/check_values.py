@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from llmb.spec.keys import TargetTable
+from llmb.spec.workload_tables import TargetTable
 from llmb.values.error_text import REQUIRED_KEY, hide_passwords, invalid_value
 from llmb.values.errors import Fault
 from llmb.values.scalars import HOST, VARIABLE_NAME, is_host, is_path

@@ -9,7 +9,7 @@ import attrs
 from llmb.recipes.accelerators import accelerators
 from llmb.recipes.listing import sort_dtypes, sort_gpu_types
 from llmb.recipes.scaling_rules import holds, scaled
-from llmb.spec.keys import SpecTables
+from llmb.spec.workload_tables import SpecTables
 from llmb.values.error_text import counted, format_choices, format_name
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import FrozenMap

@@ -8,8 +8,8 @@ import attrs
 from llmb.hookspecs import FrameworkHooks
 from llmb.spec.assemble_run import with_published_capture
 from llmb.spec.follow_up_errors import overlaps
-from llmb.spec.keys import SpecTables
 from llmb.spec.published_baseline import published_steps
+from llmb.spec.workload_tables import SpecTables
 from llmb.values.error_text import counted
 from llmb.values.errors import Fault, SpecError
 from llmb.values.model import Accelerator

@@ -9,7 +9,8 @@ from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.plugins.guard import decoding
 from llmb.spec.check_values import NO_SECRETS, check_env, check_mounts, check_place, check_secrets, mount_key
 from llmb.spec.follow_up_errors import keys_of, meant_keys, meant_tables
-from llmb.spec.keys import (
+from llmb.spec.latest_result import LatestResult
+from llmb.spec.workload_tables import (
     SWEPT_KEYS,
     TABLES,
     MeasureTable,
@@ -20,7 +21,6 @@ from llmb.spec.keys import (
     WorkloadTable,
     nearest_key,
 )
-from llmb.spec.latest_result import LatestResult
 from llmb.values.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, unknown_key
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from llmb.spec.keys import TABLES
+from llmb.spec.workload_tables import TABLES
 from llmb.values.error_text import UNKNOWN_KEY
 from llmb.values.errors import Fault
 

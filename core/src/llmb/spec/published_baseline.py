@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from llmb.spec.keys import SpecTables
+from llmb.spec.workload_tables import SpecTables
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Profile, Run
 from llmb.values.with_changes import with_changes

@@ -21,9 +21,9 @@ from llmb.spec.decode import TableDecoder, decode_options
 from llmb.spec.document import string_of
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.follow_up_errors import overlaps, suspect_keys
-from llmb.spec.keys import SpecTables, TargetTable
 from llmb.spec.latest_result import LatestResult
 from llmb.spec.published_baseline import with_baseline
+from llmb.spec.workload_tables import SpecTables, TargetTable
 from llmb.values.error_text import format_choices, format_name, unknown_name
 from llmb.values.errors import Fault, LlmbError, collect_errors
 from llmb.values.frozen import table_of

@@ -12,8 +12,8 @@ from llmb.plugins.recipe_files import exact_addresses
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.recipe_tables import RecipeTable
 from llmb.spec.json_schema import Schema, any_of, closed_table, table_schema
-from llmb.spec.keys import SWEPT_KEYS, TABLE_TEXTS, TABLES, TargetTable, WorkloadTable
 from llmb.spec.resolve_run import known_accelerators
+from llmb.spec.workload_tables import SWEPT_KEYS, TABLE_TEXTS, TABLES, TargetTable, WorkloadTable
 from llmb.values.arguments import check_arguments
 from llmb.values.errors import LlmbError
 
