@@ -9,7 +9,7 @@ from itertools import groupby
 
 import attrs
 
-from llmb.reports.names_to_redact import (
+from llmb.reports.names_and_addresses_to_redact import (
     ATTEMPT_USERS,
     LOGGED_HOSTS,
     find_names,
