@@ -20,7 +20,8 @@ from llmb.parsing.compressed import unpacked, unpacked_name
 from llmb.parsing.parse_log import ParsedLog
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
-from llmb.records.record import OTHER_HOME, RunRecord, runs_folder, stamp
+from llmb.records.record import RunRecord, runs_folder, stamp
+from llmb.records.record_files import OTHER_HOME
 from llmb.records.result import RunResult
 from llmb.spec.export import export_imported_run
 from llmb.state_machine.events import Ended, Event, JobEnded

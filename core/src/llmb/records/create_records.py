@@ -9,7 +9,8 @@ from typing import Any
 
 from llmb.paths import home_folder
 from llmb.records.pending_sweep import PendingRun, PendingSweep
-from llmb.records.record import OTHER_HOME, RunRecord, runs_folder
+from llmb.records.record import RunRecord, runs_folder
+from llmb.records.record_files import OTHER_HOME
 from llmb.values.errors import RecordError
 
 FIRST_RECORDS = 64

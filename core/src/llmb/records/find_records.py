@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from llmb.files import file_exists
 from llmb.paths import home_folder
 from llmb.records.create_records import NOTHING_STARTED, complete_stale_sweeps
-from llmb.records.record import OTHER_HOME, RunRecord, runs_folder
+from llmb.records.record import RunRecord, runs_folder
+from llmb.records.record_files import OTHER_HOME
 from llmb.values.error_text import NAMED_RUNS, count_others
 from llmb.values.errors import Fault, RecordError
 from llmb.values.nearest_name import nearest_name

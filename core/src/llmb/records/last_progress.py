@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 
 from llmb.files import write_atomically
-from llmb.records.record import RunRecord, read_file
+from llmb.records.record import RunRecord
+from llmb.records.record_files import read_file
 from llmb.state_machine.events import Progress
 from llmb.values.errors import RecordError
 from llmb.values.typed import decode_fields

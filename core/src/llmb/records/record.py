@@ -9,25 +9,25 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 
 from llmb.files import file_exists, open_regular, read_regular, write_atomically
 from llmb.logs.steps_csv import steps_csv
 from llmb.paths import home_folder
+from llmb.records.events_file import EventsFile
 from llmb.records.lock_file import lock_file
-from llmb.state_machine.events import Event, Planned, decode_event, encode_event
+from llmb.records.record_files import OTHER_HOME, read_file, report_write_errors, unless_missing, write_synced
+from llmb.state_machine.events import Event, Planned
 from llmb.state_machine.states import State, replay
 from llmb.values.errors import RecordError, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.steps import Step
 from llmb.values.toml_files import parse_toml
-
-T = TypeVar("T")
 
 TASK_LOG = "preparation.log"  # the copy of a failed task's log
 
@@ -45,8 +45,7 @@ class RunRecord:
         self.files = files
         self._spec = spec
         self._lock: int | None = None
-        self._events_read = 0  # bytes
-        self._first_events: list[Event] = []  # of a record that this process created, until `new_events` returns them
+        self._events = EventsFile(directory / "events.jsonl", directory.name)
 
     @property
     def run_id(self) -> str:
@@ -60,16 +59,14 @@ class RunRecord:
 
     def create(self, run_toml: str, job: str, remedy: str = "", *, more_events: Sequence[Event] = ()) -> None:
         """Create the record. It exists from the moment at which run.toml has its name. Raise RecordError."""
-        with _report_write_errors(self.directory, remedy):
+        with report_write_errors(self.directory, remedy):
             self.directory.mkdir(parents=True, exist_ok=True)
             events = [stamp(Planned(run_id=self.run_id)), *more_events]
-            lines = "".join(f"{encode_event(event)}\n" for event in events).encode()
-            _write_synced(self.directory / "events.jsonl", lines)
-            self._first_events, self._events_read = events, len(lines)
-            _write_synced(self.directory / "job.sh", job.encode())
+            self._events.create(events)
+            write_synced(self.directory / "job.sh", job.encode())
             for name, text in self.files.items():
                 (self.directory / name).parent.mkdir(parents=True, exist_ok=True)
-                _write_synced(self.directory / name, text.encode())
+                write_synced(self.directory / name, text.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
 
     @property
@@ -85,7 +82,7 @@ class RunRecord:
         """Add to run.toml what the job reported about its machines. Leave a damaged file alone. Raise RecordError."""
         import tomli_w
 
-        with _report_write_errors(self.directory):
+        with report_write_errors(self.directory):
             try:
                 spec = parse_toml(read_regular(self.directory / "run.toml").decode())
             except (UnicodeDecodeError, SpecError):
@@ -96,20 +93,8 @@ class RunRecord:
 
     def add_events(self, events: Sequence[Event]) -> None:
         """Append events and sync them. What they announce is done only after this returns. Raise RecordError."""
-        lines = "".join(f"{encode_event(event)}\n" for event in events).encode()
-        with _report_write_errors(self.directory):
-            descriptor = open_regular(self.directory / "events.jsonl", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-            try:
-                size = os.fstat(descriptor).st_size
-                if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                    lines = b"\n" + lines  # readers drop the torn line before it
-                if os.write(descriptor, lines) != len(lines):
-                    os.ftruncate(descriptor, size)
-                    raise OSError(28, "No space left on device")
-                os.fsync(descriptor)
-                self._events_read = size + len(lines)
-            finally:
-                os.close(descriptor)
+        with report_write_errors(self.directory):
+            self._events.append(events)
 
     def spec(self) -> dict[str, Any]:
         """Return the run as a spec. Raise RecordError if the file is damaged."""
@@ -124,35 +109,15 @@ class RunRecord:
         return spec
 
     def events(self) -> list[Event]:
-        """Return the recorded events. Lines that are no events are dropped.
-
-        Raise RecordError if the file is unreadable, or has complete lines but no event: then the state is unknown.
-        """
-        events, complete_bytes = self._decode_events(0)
-        if complete_bytes and not events:
-            raise RecordError(f"{self.directory / 'events.jsonl'} is damaged: no line is an event of a run")
-        return events
+        """Return the recorded events. Raise RecordError if the file is unreadable or damaged."""
+        return self._events.read()
 
     def new_events(self) -> list[Event]:
         """Return the first events of a new record, and those that other processes recorded since the last call.
 
-        A torn last line is left for the next call. Raise RecordError.
+        Raise RecordError.
         """
-        events, self._first_events = self._first_events, []
-        found = _unless_missing(Path.stat, self.directory / "events.jsonl")
-        if found and found.st_size > self._events_read:
-            others, self._events_read = self._decode_events(self._events_read)
-            events += others
-        return events
-
-    def _decode_events(self, offset: int) -> tuple[list[Event], int]:
-        """Return the events beyond ``offset`` bytes, and the offset up to which lines are complete."""
-        data = (read_file(self.directory / "events.jsonl") or b"")[offset:]
-        *lines, last = data.split(b"\n")
-        if decode_event(last, self.run_id) is None:
-            data = data[: len(data) - len(last)]
-        decoded = (decode_event(line, self.run_id) for line in (*lines, last))
-        return [event for event in decoded if event], offset + len(data)
+        return self._events.read_new()
 
     def state(self) -> State:
         """Return the state that the recorded events add up to. Raise RecordError."""
@@ -165,7 +130,7 @@ class RunRecord:
 
     def write_result(self, result: Mapping[str, Any], steps: Iterable[Step]) -> None:
         """Write the steps and the result, each atomically. Raise RecordError."""
-        with _report_write_errors(self.directory):
+        with report_write_errors(self.directory):
             write_atomically(self.directory / "steps.csv", steps_csv(steps).encode())
             write_atomically(self.directory / "result.json", (json.dumps(result, indent=2) + "\n").encode())
 
@@ -183,13 +148,13 @@ class RunRecord:
 
     def write_task_log(self, data: bytes) -> None:
         """Keep the end of the log of the task because of which this run fails. Raise RecordError."""
-        with _report_write_errors(self.directory):
+        with report_write_errors(self.directory):
             self.logs.mkdir(exist_ok=True)
             write_atomically(self.logs / TASK_LOG, data, mode=0o600)
 
     def append_log(self, name: str, data: bytes) -> None:
         """Append new bytes to the copy of a log. Raise RecordError; bytes that did not fit are read again later."""
-        with _report_write_errors(self.directory):
+        with report_write_errors(self.directory):
             self.logs.mkdir(exist_ok=True)
             descriptor = open_regular(self.logs / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
@@ -200,25 +165,25 @@ class RunRecord:
 
     def sync_logs(self) -> None:
         """Sync the copies of all logs to disk. Raise RecordError."""
-        with _report_write_errors(self.directory), suppress(FileNotFoundError):
+        with report_write_errors(self.directory), suppress(FileNotFoundError):
             for copy in self.logs.iterdir():
                 with open(copy, "rb", opener=open_regular) as file:
                     os.fsync(file.fileno())
 
     def log_size(self, name: str) -> int:
         """Return the size of a log's copy in bytes, which is how much of the log was read. Raise RecordError."""
-        found = _unless_missing(Path.stat, self.logs / name)
+        found = unless_missing(Path.stat, self.logs / name)
         return found.st_size if found else 0
 
     def request_cancel(self) -> None:
         """Request that the process that drives this run, now or later, cancels it. Raise RecordError."""
-        with _report_write_errors(self.directory):
+        with report_write_errors(self.directory):
             (self.directory / "cancel").touch()
 
     @property
     def cancel_requested(self) -> int:
         """The time of the last request to cancel the run, in nanoseconds since 1970, or 0. Raise RecordError."""
-        found = _unless_missing(Path.stat, self.directory / "cancel")
+        found = unless_missing(Path.stat, self.directory / "cancel")
         return found.st_mtime_ns if found else 0
 
     def is_cancelled(self) -> bool:
@@ -238,7 +203,7 @@ class RunRecord:
         Raise RecordError if the file system cannot lock.
         """
         if self._lock is None:
-            with _report_write_errors(self.directory / "lock", f"fix this, or {OTHER_HOME}"):
+            with report_write_errors(self.directory / "lock", f"fix this, or {OTHER_HOME}"):
                 self._lock = lock_file(self.directory / "lock")
         return self._lock is not None
 
@@ -249,9 +214,6 @@ class RunRecord:
             os.close(lock)
 
 
-OTHER_HOME = "set LLMB_HOME to use another folder for all records"
-
-
 def stamp(event: Event) -> Event:
     """Return the event with the present time."""
     return attrs.evolve(event, time=round(time.time(), 3))
@@ -260,37 +222,3 @@ def stamp(event: Event) -> Event:
 def runs_folder() -> Path:
     """Return the folder of all records."""
     return home_folder() / "runs"
-
-
-def _write_synced(file: Path, data: bytes) -> None:
-    """Write a file of a record that does not exist yet. Raise OSError."""
-    with open(file, "wb") as opened:
-        opened.write(data)
-        opened.flush()
-        os.fsync(opened.fileno())
-
-
-def read_file(file: Path) -> bytes | None:
-    """Return the content of a file, or None if it does not exist. Raise RecordError."""
-    return _unless_missing(read_regular, file)
-
-
-def _unless_missing(read: Callable[[Path], T], file: Path) -> T | None:
-    """Return what ``read`` returns for a file, or None if the file does not exist. Raise RecordError."""
-    try:
-        return read(file)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise RecordError(f"{file} cannot be read: {error.strerror}") from error
-
-
-@contextmanager
-def _report_write_errors(directory: Path, remedy: str = "") -> Iterator[None]:
-    """Turn an OSError into a RecordError with a remedy."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        remedy = remedy or f"nothing is lost; fix this, then resume with `llmb attach {directory.name}`"
-        raise RecordError(f"cannot write the record {directory}: {reason}; {remedy}") from error

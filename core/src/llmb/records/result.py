@@ -20,7 +20,8 @@ from llmb.logs.steps_csv import StepColumns, read_steps_csv
 from llmb.records.find_records import find_record
 from llmb.records.last_progress import RunProgress, read_progress
 from llmb.records.lock_file import is_locked
-from llmb.records.record import RunRecord, read_file
+from llmb.records.record import RunRecord
+from llmb.records.record_files import read_file
 from llmb.state_machine.events import Event
 from llmb.state_machine.states import State, replay
 from llmb.values.arguments import check_arguments
