@@ -8,7 +8,7 @@ from typing import Literal
 import attrs
 
 from llmb.analysis.confidence import Group, margin_of_change
-from llmb.analysis.rank_test import mann_whitney_p
+from llmb.analysis.mann_whitney import mann_whitney_p
 from llmb.analysis.verdict import Repeat, steady_states_of, windows_of
 
 Call = Literal["slower", "faster", "none"]
