@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from parts import cluster_failures as cluster
 from parts import public_failures as public
 from parts import recent_failures as recent
 from parts.command_line import Llmb, command_line
@@ -276,8 +277,8 @@ def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
 
 @pytest.mark.parametrize(
     "case",
-    [*REPORTED.values(), *recent.FAILED.values(), *public.FAILED.values()],
-    ids=[*REPORTED, *recent.FAILED, *public.FAILED],
+    [*REPORTED.values(), *recent.FAILED.values(), *public.FAILED.values(), *cluster.FAILED.values()],
+    ids=[*REPORTED, *recent.FAILED, *public.FAILED, *cluster.FAILED],
 )
 def test_a_reported_failure_has_its_cause(llmb: Llmb, tmp_path: Path, case: tuple[str, str, int | None, str]) -> None:
     text, *expected = case

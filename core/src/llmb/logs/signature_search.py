@@ -31,8 +31,7 @@ BEGINNING: Final = 100
 BELOW: Final = 4096
 """Bytes after the beginning of a signature in which its pattern is searched."""
 
-_FRAME = re.compile(rb'  File "[^"]*", line \d+')
-"""The line of a traceback above a line of code."""
+_FRAME = re.compile(rb'  File "[^"]*", line \d+')  # the line of a traceback above a line of code
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
@@ -46,8 +45,7 @@ _WARNING = re.compile(
 )
 """What loggers print before a warning. An initialization that failed with a warning ends the program later."""
 
-_OF_NCCL = b"NCCL WARN "
-"""What NCCL prints before an error."""
+_OF_NCCL = b"NCCL WARN "  # what NCCL prints before an error
 
 _RETRIED = b" thrown while requesting "
 """What huggingface_hub prints after the error of a request that it sends again. Its messages have no level."""
@@ -195,7 +193,9 @@ def _weight(hit: Hit) -> float:
 
 
 def _is_warning(hit: Hit, data: bytes, place: int) -> bool:
-    """Check whether a signature at this place is in a warning. A match of several lines is more than a warning."""
+    """Check whether a signature at this place is in a warning, which has one line, or is secondary and survivable."""
+    if hit.signature.survivable and not hit.signature.primary:
+        return True
     if hit.signature.report or hit.signature.needle.startswith("\n") or (hit.match and "\n" in hit.match[0]):
         return False
     first = max(0, place - OVERLAP)

@@ -47,7 +47,7 @@ class Signature:
 
     ``yields_to`` are causes that explain this one, wherever the logs contain them, such as a full disk that left a
     damaged file. ``survivable`` is True if programs often continue after the text. If the process did, what then ended
-    it is the cause.
+    it is the cause. After a secondary text, any other signature or exception is.
     """
 
     needle: NonEmptyStr
