@@ -293,7 +293,7 @@ def test_a_reported_failure_has_its_cause(llmb: Llmb, tmp_path: Path, case: tupl
 
 @pytest.mark.parametrize(
     "text",
-    [*HARMLESS, *(recent.STEPS + each for each in (*recent.HARMLESS, *public.HARMLESS))],
+    [*HARMLESS, *(recent.STEPS + each for each in (*recent.HARMLESS, *public.HARMLESS, *cluster.HARMLESS))],
     ids=lambda text: text[-60:],
 )
 def test_a_message_of_a_healthy_run_is_no_cause(llmb: Llmb, tmp_path: Path, text: str) -> None:

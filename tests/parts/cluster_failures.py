@@ -10,6 +10,7 @@ from parts.recent_failures import FRAMES
 CANCELLED = "slurmstepd: error: *** JOB 17 ON n3 CANCELLED AT 2026-03-24T17:04:13"
 CHDIR = "slurmstepd: error: couldn't chdir to `/workspace': No such file or directory: going to /tmp instead\n"
 NO_STEP = "srun: error: Unable to create step for job 17: Job/step already completing or completed\n"
+OF_UCX = "[1724685304.1] [n1:102320:f]        vfs_fuse.c:281  UCX  ERROR "
 
 FAILED = {
     # elena-lyulina/Megatron-LM-Attention-Benchmark: Slurm starts a script in /tmp, too
@@ -36,4 +37,19 @@ FAILED = {
         "srun: fatal: Can not execute train.sh\n",
         "a program that the job starts cannot be executed (train.sh)", None, None,
     ),
+    # shifang99/Megatron-LM_core_v0.7.0_trace
+    "inotify before an exception": (
+        f"{OF_UCX}inotify_add_watch(/tmp) failed: No space left on device\n{FRAMES}KeyError: 1\n",
+        "a process failed with KeyError", None, None,
+    ),
+    "other user of all inotify instances": (
+        f"{OF_UCX}inotify_init() failed: Too many open files\n{FRAMES}KeyError: 1\n", "a process failed with KeyError",
+        None, None,
+    ),
 }  # fmt: skip
+
+HARMLESS = [
+    f"{OF_UCX}inotify_add_watch(/tmp) failed: No space left on device\n",
+    f"{OF_UCX}inotify_init() failed: Too many open files\n",
+]
+"""Messages of healthy runs that resemble those of failures."""
