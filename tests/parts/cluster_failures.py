@@ -5,11 +5,17 @@ The first value after the text is the cause, then the rank and the host.
 
 from __future__ import annotations
 
-from parts.recent_failures import FRAMES
+from parts.recent_failures import DIED, DOCKER, FRAMES, WAITED, of_rank
 
 CANCELLED = "slurmstepd: error: *** JOB 17 ON n3 CANCELLED AT 2026-03-24T17:04:13"
 CHDIR = "slurmstepd: error: couldn't chdir to `/workspace': No such file or directory: going to /tmp instead\n"
 NO_STEP = "srun: error: Unable to create step for job 17: Job/step already completing or completed\n"
+OUT_OF_MEMORY = "the accelerator is out of memory"
+REJECTED = "the registry rejected the credentials for the image"
+NOT_DIVISIBLE = "the parallel degrees or batch sizes do not fit the model or the number of GPUs"
+NCCL_VERSIONS = "processes use different versions of NCCL"
+CUDA_GRAPH = "the program made a call that a CUDA graph does not allow"
+HOOK = "error during container init: error running hook #0: exit status 1, stderr: nvidia-container-cli: "
 OF_UCX = "[1724685304.1] [n1:102320:f]        vfs_fuse.c:281  UCX  ERROR "
 
 FAILED = {
@@ -46,10 +52,145 @@ FAILED = {
         f"{OF_UCX}inotify_init() failed: Too many open files\n{FRAMES}KeyError: 1\n", "a process failed with KeyError",
         None, None,
     ),
+    # open-mpi, chapel and the documentation of Frontier: srun cancels the step after a process that MPI ended
+    "call of Open MPI": (
+        "[n53:90693] *** An error occurred in MPI_Send\n[n53:90693] *** MPI_ERRORS_ARE_FATAL (processes will abort)\n"
+        "slurmstepd: error: *** STEP 348.0 ON n53 CANCELLED AT 2026-08-22T09:51:30 ***\nsrun: error: n56: task 1: "
+        "Killed\n", "an MPI call failed (MPI_Send)", None, "n53",
+    ),
+    "call of MPICH": (
+        "MPICH ERROR [Rank 3] [job id 7] [Mon Sep 23 2026] [n7] - Abort(875) (rank 3 in comm 0): Fatal error in "
+        "PMPI_Alltoallv: Other MPI error, error stack:\n", "an MPI call failed (PMPI_Alltoallv)", 3, None,
+    ),
+    "versions of NCCL in its last error": (
+        of_rank(0, "DistBackendError: NCCL error in: x.cpp:94, invalid usage, NCCL version 2.27.5\nLast error:\n"
+                "Mismatched NCCL version detected : rank 1 version 22703 rank 0 version 22705\n"),
+        NCCL_VERSIONS, 0, None,
+    ),
+    "versions of NCCL in an exception": (
+        FRAMES + "RuntimeError: Mismatched NCCL version detected : rank 1 version 22705 rank 0 version 22703\n",
+        NCCL_VERSIONS, None, None,
+    ),
+    # NVIDIA/nccl 653
+    "algorithm of NCCL": (
+        "201: :41367:41367 [1] enqueue.cc:422 NCCL WARN Error : no algorithm/protocol available\n",
+        "NCCL has no algorithm for a collective", 201, None,
+    ),
+    # NVIDIA-NeMo/Megatron-Bridge 2012 and 650
+    "HybridEP": (
+        "HYBRID-EP ALLGATHER TIMEOUT:SM 13 [0]:expecting 5792 got 5791\n" * 2,
+        "the exchange of tokens between experts timed out (HybridEP)", None, None,
+    ),
+    "multicast of an overlap": (
+        of_rank(0, "AssertionError: CUDA device, driver and/or toolkit version does not support comm+GEMM overlap with "
+                "CUDA Multicast. Launch app with UB_SKIPMC=1.\n"),
+        "the GPUs of a node do not support multicast, which the overlap of communication uses", 0, None,
+    ),
+    "store of PyTorch": (
+        FRAMES + "torch.distributed.DistStoreError: wait timeout after 900000ms, keys: /torchelastic/role_info/0\n",
+        WAITED, None, None,
+    ),
+    "name of the first node": (
+        FRAMES + "torch.distributed.DistNetworkError: The IPv6 network addresses of (trainer-0, 29500) cannot be "
+        "retrieved (gai error: -2 - Name or service not known).\n", "a host name cannot be resolved (trainer-0)",
+        None, None,
+    ),
+    "agent of XLA": (
+        "E0101 agent.cc:700] Coordination agent is set to ERROR: UNAVAILABLE: Task /job:jax_worker/replica:0/task:3 "
+        "heartbeat timeout.\n", DIED, 3, None,
+    ),
+    "allocator of CUDA": (
+        of_rank(2, "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)\n"),
+        OUT_OF_MEMORY, 2, None,
+    ),
+    "threads of OpenMP": (
+        "OMP: Error #34: System unable to allocate necessary resources for OMP thread:\nOMP: System error #11: "
+        "Resource temporarily unavailable\n", "a user has too many processes or threads", None, None,
+    ),
+    "checkpoint that cannot be written": (
+        FRAMES + "RuntimeError: PytorchStreamWriter failed writing file data/37: file write failed\n",
+        "a checkpoint could not be written or read", None, None,
+    ),
+    "tokenizer of a newer library": (
+        FRAMES + "Exception: data did not match any variant of untagged enum ModelWrapper at line 12 column 3\n",
+        "the installed tokenizers library does not know the tokenizer's format (ModelWrapper)", None, None,
+    ),
+    "experts": (
+        FRAMES + "AssertionError: Number of experts should be divisible by expert model parallel size\n",
+        NOT_DIVISIBLE, None, None,
+    ),
+    "sharding": (
+        FRAMES + "ValueError: One of pjit arguments was given the sharding of NamedSharding(x), so the global size of "
+        "its dimension 0 should be divisible by 8, but it is equal to 4\n", NOT_DIVISIBLE, None, None,
+    ),
+    # Transformer Engine, Triton and PyTorch
+    "sizes of FP8": (
+        of_rank(1, "AssertionError: FP8 execution requires 2D input matrices with height divisible by 8 and width "
+                "divisible by 16, but got tensor with dims=[4095, 4096]\n"),
+        "a size is not divisible as FP8 requires", 1, None,
+    ),
+    "FP8 of Triton": (
+        FRAMES + "ValueError: type fp8e4nv not supported in this architecture. The supported fp8 dtypes are ()\n",
+        "the GPU does not support this precision (FP8)", None, None,
+    ),
+    "old GPU": (
+        FRAMES + "RuntimeError: Found Tesla V100 which is too old to be supported by the triton GPU compiler\n",
+        "the image was not built for this GPU type", None, None,
+    ),
+    "capture": (
+        of_rank(9, "RuntimeError: CUDA error: operation failed due to a previous error during capture\n"),
+        CUDA_GRAPH, 9, None,
+    ),
+    "stream of a capture": (
+        of_rank(9, "AcceleratorError: CUDA error: operation would make the legacy stream depend on a capturing\n"),
+        CUDA_GRAPH, 9, None,
+    ),
+    "multicast before the fabric": (
+        FRAMES + "RuntimeError: CUDA driver error: system not yet initialized\n", "the GPUs' fabric is not ready",
+        None, None,
+    ),
+    # Docker and Kubernetes
+    "password of a registry": (
+        'docker: Error response from daemon: Head "https://registry-1.docker.io/v2/a/b/manifests/1": unauthorized: '
+        "incorrect username or password.\n", REJECTED, None, None,
+    ),
+    "page of a registry": (
+        'docker: Error response from daemon: Head "https://nvcr.io/v2/a/manifests/1": unauthorized: <html>\n', REJECTED,
+        None, None,
+    ),
+    "driver of a container": (
+        f"{DOCKER}{HOOK}initialization error: nvml error: driver/library version mismatch: unknown.\n",
+        "the GPU driver was replaced while it was in use", None, None,
+    ),
+    "GPU that requires a reset": (
+        f"{DOCKER}{HOOK}detection error: nvml error: gpu requires reset\n",
+        "a GPU has an error, so that containers get no GPU of the node (gpu requires reset)", None, None,
+    ),
+    "GPU with an error before a hook": (
+        "slurmstepd: error: pyxis:     nvidia-container-cli: detection error: nvml error: unknown error\nslurmstepd: "
+        "error: pyxis:     [ERROR] /etc/enroot/hooks.d/98-nvidia.sh exited with return code 1\n",
+        "a GPU has an error, so that containers get no GPU of the node (unknown error)", None, None,
+    ),
+    "library of another driver": (
+        f"{DOCKER}{HOOK}detection error: open failed: /usr/lib/libnvidia-tls.so.570: no such file or directory\n",
+        "the GPU driver cannot be added to the container", None, None,
+    ),
+    "image that cannot be pulled": (
+        "Warning  Failed  0s  kubelet  Error: ErrImagePull\n", "the container image could not be pulled", None, None,
+    ),
+    "pod that the node rejects": (
+        "Reason:  UnexpectedAdmissionError\nMessage: Pod was rejected: Allocate failed due to no healthy devices "
+        "present; cannot allocate unhealthy devices nvidia.com/gpu, which is unexpected\n",
+        "the node rejected the pod (Allocate failed due to no healthy devices present)", None, None,
+    ),
 }  # fmt: skip
 
 HARMLESS = [
     f"{OF_UCX}inotify_add_watch(/tmp) failed: No space left on device\n",
     f"{OF_UCX}inotify_init() failed: Too many open files\n",
+    "[W socket.cpp:601] [c10d] The IPv6 network addresses of (ros, 41711) cannot be retrieved (gai error: -2 - Name or "
+    "service not known).\n",
+    "n1:1:2 [0] NCCL INFO HYBRID-EP is on\n",
+    "sizes that are not divisible by the tensor parallel size are padded\n",
 ]
 """Messages of healthy runs that resemble those of failures."""
