@@ -33,6 +33,10 @@ FAILED = {
     ),
     "step of a cancelled job": (NO_STEP + f"{CANCELLED} ***\n", "the job was cancelled", None, "n3"),
     "step of a job that ended": (NO_STEP, "unknown: the job ended before a step could start", None, None),
+    "time limit of salloc": (
+        "salloc: Job 17 has exceeded its time limit and its allocation has been revoked.\nsrun: error: n3: task 0: "
+        "Killed\n", "the job reached its time limit", 0, "n3",
+    ),
     # eth-cscs/cscs-docs
     "srun in a container": (
         "srun: error: Couldn't load specified plugin name for switch/hpe_slingshot: Dlopen of plugin file failed\n"
@@ -129,6 +133,11 @@ FAILED = {
                 "divisible by 16, but got tensor with dims=[4095, 4096]\n"),
         "a size is not divisible as FP8 requires", 1, None,
     ),
+    "sizes of MXFP8": (
+        of_rank(5, "RuntimeError: /opt/quantizer.cpp:1114 in function get_scale_shape: Assertion failed: last_dim % 32 "
+                "== 0. MXFP8 requires tensor dims that are divisible by 32 (got shape=(562,4096))\n"),
+        "a size is not divisible as FP8 requires", 5, None,
+    ),
     "FP8 of Triton": (
         FRAMES + "ValueError: type fp8e4nv not supported in this architecture. The supported fp8 dtypes are ()\n",
         "the GPU does not support this precision (FP8)", None, None,
@@ -136,6 +145,22 @@ FAILED = {
     "old GPU": (
         FRAMES + "RuntimeError: Found Tesla V100 which is too old to be supported by the triton GPU compiler\n",
         "the image was not built for this GPU type", None, None,
+    ),
+    "module of XLA": (
+        FRAMES + "XlaRuntimeError: INTERNAL: Failed to load PTX text as a module: CUDA_ERROR_INVALID_IMAGE: device "
+        "kernel image is invalid\n", "the image was not built for this GPU type", None, None,
+    ),
+    "call that XLA does not know": (
+        FRAMES + "jax.errors.JaxRuntimeError: NOT_FOUND: No FFI handler registered for te_gemm on a platform CUDA\n",
+        "a library of the image does not match", None, None,
+    ),
+    "memory of a TPU": (
+        FRAMES + "ValueError: Allocation (size=2147) would exceed memory (size=1717) :: #allocation7 ["
+        "space=hbm]\n", OUT_OF_MEMORY, None, None,
+    ),
+    "memory of a kernel": (
+        FRAMES + "JaxRuntimeError: RESOURCE_EXHAUSTED: Allocation (size=9) would exceed memory (size=6) [space=vmem]\n",
+        "a process failed with JaxRuntimeError", None, None,
     ),
     "capture": (
         of_rank(9, "RuntimeError: CUDA error: operation failed due to a previous error during capture\n"),

@@ -12,6 +12,7 @@ ATTEMPT = b"llmb: attempt "
 
 MEANINGS: tuple[tuple[bytes, NoticeKind], ...] = (
     (b"DUE TO TIME LIMIT", "timeout"),
+    (b"has exceeded its time limit and its allocation has been revoked", "timeout"),
     (b"DUE TO PREEMPTION", "preempted"),
     (b"DUE TO NODE ", "node failure"),
     (b"error: Node failure on ", "node failure"),
