@@ -16,6 +16,9 @@ NOT_DIVISIBLE = "the parallel degrees or batch sizes do not fit the model or the
 NCCL_VERSIONS = "processes use different versions of NCCL"
 CUDA_GRAPH = "the program made a call that a CUDA graph does not allow"
 HOOK = "error during container init: error running hook #0: exit status 1, stderr: nvidia-container-cli: "
+MODULE = FRAMES + "ModuleNotFoundError: No module named 'dataclasses'\n"
+MODULE_MISSING = "a Python module is missing in the job's environment"
+STARTING = "".join(f"{rank}: loading the dataset\n" for rank in range(8))
 OF_UCX = "[1724685304.1] [n1:102320:f]        vfs_fuse.c:281  UCX  ERROR "
 
 FAILED = {
@@ -30,6 +33,19 @@ FAILED = {
     "missing folder": (
         CHDIR + "srun: error: n3: task 0: Exited with exit code 2\n", "the job's directory does not exist on a node",
         0, "n3",
+    ),
+    # the script of the same jobs calls wandb on the node, before srun starts the ranks with labels
+    "module of a script before the time limit": (
+        f"{MODULE}{STARTING}{CANCELLED} DUE TO TIME LIMIT ***\n", "the job reached its time limit", None, "n3",
+    ),
+    "module of a script before an exception": (
+        MODULE + STARTING + "".join(f"2: {line}\n" for line in (FRAMES + "ValueError: no more data").splitlines()),
+        "a process failed with ValueError", 2, None,
+    ),
+    "module of a script": (MODULE + STARTING, MODULE_MISSING, None, None),
+    "module of a rank before the time limit": (
+        "".join(f"3: {line}\n" for line in MODULE.splitlines()) + f"{STARTING}{CANCELLED} DUE TO TIME LIMIT ***\n",
+        MODULE_MISSING, 3, None,
     ),
     "step of a cancelled job": (NO_STEP + f"{CANCELLED} ***\n", "the job was cancelled", None, "n3"),
     "step of a job that ended": (NO_STEP, "unknown: the job ended before a step could start", None, None),

@@ -18,6 +18,9 @@ AROUND: Final = 16 << 10
 LONGEST: Final = 4096
 """Bytes of a line that the next block may continue."""
 
+_OF_RANK = re.compile(rb"\s*\d+: |\[\d+,")
+"""The beginning of a label that a launcher prints before every line of its ranks."""
+
 
 def find_continuation(path: Path, offset: int, text: str) -> tuple[int, int] | None:
     """Return the bytes from which the log continues after the first and after the last error, or None.
@@ -35,18 +38,19 @@ def _continuation_after(path: Path, offset: int) -> int | None:
     """Return the byte of the first ordinary line after the error at ``offset``, or None.
 
     Several ordinary lines of the same rank must follow. An exception that nothing caught, the error itself or one that
-    it caused, ended the process.
+    it caused, ended the process. If it has no label, it was a command of the job's script, which then started ranks.
     """
     start = max(0, offset - AROUND)
     lines = read_tail(read_part(path, start, offset + AROUND))
     label = next((line.label for line in reversed(lines) if start + line.offset <= offset), b"")
-    own = (line for line in lines if line.label == label)
-    rest = [*dropwhile(lambda line: start + line.offset + len(line.line) <= offset, own)]
-    ordinary = [line for line in rest[1:] if line.kind == "text"]
-    if len(ordinary) <= AT_THE_END:
-        return None
-    errors = [line for line in rest if line.offset < ordinary[0].offset]
-    return None if any(map(_ended_process, errors)) else start + ordinary[0].offset
+    rest = [*dropwhile(lambda line: start + line.offset + len(line.line) <= offset, lines)]
+    own = [line for line in rest if line.label == label]
+    ordinary = [line for line in own[1:] if line.kind == "text"]
+    errors = [line for line in own if ordinary and line.offset < ordinary[0].offset]
+    if len(ordinary) > AT_THE_END and not any(map(_ended_process, errors)):
+        return start + ordinary[0].offset
+    of_ranks = [line for line in rest if line.kind == "text" and _OF_RANK.match(line.label)]
+    return start + of_ranks[0].offset if not label and len(of_ranks) > AT_THE_END else None
 
 
 def _ended_process(line: TailLine) -> bool:
