@@ -125,6 +125,30 @@ def test_the_failure_of_a_run_without_steps_is_explained_whatever_its_framework(
     assert "the accelerator is out of memory" in llmb("parse", tmp_path).out
 
 
+@pytest.mark.parametrize(
+    ("message", "framework", "cause"),
+    [
+        (
+            "AssertionError: OptimizerParamScheduler: class input value 1e-06 and checkpointvalue 1e-05 for minimum "
+            "learning rate do not match",
+            "megatron_bridge", "the checkpoint was written with another minimum learning rate",
+        ),
+        (
+            "hydra.errors.MissingConfigException: Cannot find primary config 'gpt3'",
+            "nemo_launcher", "a file of the configuration is missing",
+        ),
+        ("ValueError: bad shard", "maxtext", "a process failed with ValueError"),
+    ],
+)  # fmt: skip
+def test_the_framework_that_explains_a_failure_without_steps_is_found(
+    llmb: Llmb, tmp_path: Path, message: str, framework: str, cause: str
+) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(f'Traceback (most recent call last):\n  File "/opt/train.py", line 7, in <module>\n{message}\n')
+    document = llmb("parse", log, "--json").json
+    assert (document["framework"], document["failure"]["cause"]) == (framework, cause)
+
+
 def test_each_log_without_steps_has_its_own_reason_beside_a_log_with_steps(llmb: Llmb, tmp_path: Path) -> None:
     log, empty, failed = (tmp_path / name for name in ("a.log", "b.log", "c.log"))
     log.write_bytes(NEMO_STEP)

@@ -18,6 +18,9 @@ from llmb.values.nearest_name import nearest_name
 from llmb.values.scalars import NonEmptyStr
 from llmb.values.typed import decode
 
+OF_EXCEPTION: Final = "a process failed with "
+"""The beginning of a cause that is only the name of an exception."""
+
 FIRST_ERRORS: Final = (
     "the 20 earliest errors (those without a time are last, in the order of the logs): "
     "`grep -rniE -m 3 'error|exception|fatal|killed' LOGS"
@@ -125,9 +128,7 @@ def read_signatures(package: str, name: str) -> tuple[Signature, ...]:
 def signature_of_exception(name: str) -> Signature:
     """Return the cause for an exception of this name that no signature identifies."""
     table = tomllib.loads(files("llmb.logs").joinpath("exceptions.toml").read_text(encoding="utf-8"))
-    return Signature(
-        needle=name, cause=f"a process failed with {name}", **{"remedy": SEE_TRACEBACK, **table.get(name, {})}
-    )
+    return Signature(needle=name, cause=f"{OF_EXCEPTION}{name}", **{"remedy": SEE_TRACEBACK, **table.get(name, {})})
 
 
 def known_remedy(message: str, more: Iterable[Signature] = ()) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import attrs
 
+from llmb.logs.signature_files import OF_EXCEPTION
 from llmb.parsing.compressed import explain_unreadable, sample_unpacked, unpacked
 from llmb.parsing.directories import ParsedPath
 from llmb.parsing.file_filter import files_below, is_binary, is_named_like_a_log, sample
@@ -21,6 +22,7 @@ from llmb.parsing.parse_log import LogReader, ParsedLog
 from llmb.plugins.registry import PluginRegistry, warn_left_out
 from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, LogError, PluginError, PluginWarning, SpecError
+from llmb.values.failure import UNKNOWN
 from llmb.values.log_files import LogFiles
 
 TRIED_LOGS = 8
@@ -33,10 +35,10 @@ _NUMBERS = re.compile(r"\d+")
 def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry | None = None) -> str:
     """Return the installed framework that finds most steps in the first of these logs that has steps.
 
-    If no log has a step, return the first framework that finds the cause of a failure: that run failed before its first
-    step. A path is a log or a directory. Of a directory, at most eight logs are read, first those whose names differ by
-    more than numbers. Raise LogError if a path cannot be read, and SpecError if no installed framework finds a step or
-    a failure, or for a pipe, which can be read only once.
+    If no log has a step, return the first framework that explains a failure, or else the first one that finds one: that
+    run failed before its first step. A path is a log or a directory. Of a directory, at most eight logs are read, first
+    those whose names differ by more than numbers. Raise LogError if a path cannot be read, and SpecError if no
+    installed framework finds a step or a failure, or for a pipe, which can be read only once.
     """
     registry = registry or PluginRegistry()
     names = [str(path) for path in paths]
@@ -52,7 +54,7 @@ def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry
                 return found.framework
             failed += (each for each in logs if each.failure)
     if failed:
-        return failed[0].framework
+        return min(failed, key=_is_unexplained).framework
     for name in names:
         _reject_unreadable(Path(name))
     describe = f"`llmb new-plugin NAME --from {shlex.quote(str(read[0])) if read else 'LOG'}`"
@@ -124,6 +126,11 @@ def _read_with_each(read: Callable[[str], ParsedLog], framework: str, registry: 
     names = dict.fromkeys(entry.name for entry in registry.installed if entry.kind == "framework")
     logs = [_read_quietly(read, name) for name in names if name != framework]
     return [log for log in logs if log]
+
+
+def _is_unexplained(log: ParsedLog) -> bool:
+    """Check whether the cause of a failure is unknown or only the name of an exception."""
+    return log.failure is None or log.failure.cause.startswith((UNKNOWN, OF_EXCEPTION))
 
 
 def _longest(logs: Iterable[ParsedLog]) -> ParsedLog | None:
