@@ -28,10 +28,11 @@ def find_continuation(path: Path, offset: int, text: str) -> tuple[int, int] | N
     The errors contain ``text``, and the first one is at ``offset``. The processes survived them if each of them
     continued after its last one.
     """
-    first = _continuation_after(path, offset)
+    if (first := _continuation_after(path, offset)) is None:
+        return None
     last = [_continuation_after(path, place) for place in _last_places(path, text.encode(), offset).values()]
     places = [each for each in last if each is not None]
-    return (first, max(places)) if first is not None and len(places) == len(last) else None
+    return (first, max(places)) if len(places) == len(last) else None
 
 
 def _continuation_after(path: Path, offset: int) -> int | None:
