@@ -11,6 +11,7 @@ from llmb.doctor_checks.recipes import RecipeChecks
 from llmb.doctor_checks.target import check_scheduler, one_line, opened_target, probe_target
 from llmb.doctor_checks.this_machine import check_this_machine
 from llmb.hookspecs import DoctorCheck
+from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.targets import load_target, targets_file
 from llmb.values.arguments import check_arguments
@@ -53,7 +54,7 @@ def _check_scheduler(scheduler: str, registry: PluginRegistry) -> Iterator[Docto
 
 
 def _single_node_schedulers(registry: PluginRegistry) -> Iterator[str]:
-    for name in sorted({each.name for each in registry.installed if each.kind == "scheduler"}):
+    for name in plugin_names("scheduler", registry.installed):
         with suppress(LlmbError):  # `check_this_machine` reports the error
             if registry.scheduler(name).single_node:
                 yield name

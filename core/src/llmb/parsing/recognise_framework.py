@@ -19,6 +19,7 @@ from llmb.parsing.compressed import explain_unreadable, sample_unpacked, unpacke
 from llmb.parsing.directories import ParsedPath
 from llmb.parsing.file_filter import files_below, is_binary, is_named_like_a_log, sample
 from llmb.parsing.parse_log import LogReader, ParsedLog
+from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry, warn_left_out
 from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, LogError, PluginError, PluginWarning, SpecError
@@ -123,7 +124,7 @@ def read_with_others(read: Callable[[str], ParsedLog], framework: str, registry:
 
 def _read_with_each(read: Callable[[str], ParsedLog], framework: str, registry: PluginRegistry) -> list[ParsedLog]:
     """Read with each installed framework except ``framework``. Leave out those that cannot read."""
-    names = dict.fromkeys(entry.name for entry in registry.installed if entry.kind == "framework")
+    names = plugin_names("framework", registry.installed)
     logs = [_read_quietly(read, name) for name in names if name != framework]
     return [log for log in logs if log]
 

@@ -3,7 +3,7 @@
 import functools
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -144,6 +144,11 @@ def _accepted_versions(requirements: tuple[str, ...]) -> str:
     return ""
 
 
+def plugin_names(kind: str, installed: Iterable[PluginEntry]) -> list[str]:
+    """Return the names of the installed plugins of a kind, sorted."""
+    return sorted({entry.name for entry in installed if entry.kind == kind})
+
+
 def choose_entry(kind: str, name: str, installed: Sequence[PluginEntry]) -> PluginEntry:
     """Return the installed plugin of this kind and name. Raise PluginError if it does not exist, or exists twice.
 
@@ -166,10 +171,9 @@ def _not_installed(kind: str, name: str, installed: Sequence[PluginEntry]) -> Fa
 
     Name the distribution only of a plugin of this project: on an index, anyone may own a misspelt name.
     """
-    names = sorted({entry.name for entry in installed if entry.kind == kind})
     message = f"{kind} plugin {name!r} is not installed"
     if others := {entry.kind for entry in installed if entry.name == name} - {"extension"}:
         message = f"{name!r} is a {others.pop()}, not a {kind}"
     elif package := plugin_packages().get(name):
         return Fault(message=f"{message}; the package {package} contains it")
-    return unknown_name(message, name, names)
+    return unknown_name(message, name, plugin_names(kind, installed))

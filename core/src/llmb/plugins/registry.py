@@ -10,7 +10,7 @@ import attrs
 
 from llmb.hookspecs import FrameworkHooks, ReportRenderer, SchedulerHooks
 from llmb.plugins.addresses import is_file_address
-from llmb.plugins.find_plugins import PACK, PluginEntry, choose_entry, find_plugins
+from llmb.plugins.find_plugins import PACK, PluginEntry, choose_entry, find_plugins, plugin_names
 from llmb.plugins.guard import Plugin, decoding
 from llmb.plugins.load import load
 from llmb.plugins.read_pack import check_pack, read_accelerators, read_pack_signatures
@@ -219,7 +219,7 @@ class PluginRegistry:
         A plugin that cannot be loaded or whose hook fails is left out with a PluginWarning.
         """
         results: list[T] = []
-        for name in names or dict.fromkeys(entry.name for entry in self.installed if entry.kind == kind):
+        for name in names or plugin_names(kind, self.installed):
             try:
                 results += hook(self._load_named(kind, name))
             except LlmbError as error:

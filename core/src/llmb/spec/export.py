@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import required_options
 from llmb.spec.document import Document, string_of
@@ -89,7 +90,7 @@ def with_any_target(tables: Mapping[str, Any], registry: PluginRegistry) -> dict
 
     The scheduler is the installed one with the fewest required keys.
     """
-    names = [entry.name for entry in registry.installed if entry.kind == "scheduler"]
+    names = plugin_names("scheduler", registry.installed)
     if not names:
         raise PluginError("no scheduler plugin is installed")
     return {"target": {"scheduler": min(names, key=lambda name: _required_keys(registry, name))}, **tables}

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from llmb.plugins.addresses import absolute_address, split_address
+from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import add_hints
 from llmb.spec.document import Document
@@ -43,7 +44,7 @@ def resolve(
         combinations = [_without_framework(each) for each in combinations]
     runs: list[RunSpec] = []
     resolver, targets = RunResolver(registry, any_target=any_target), NamedTargets()
-    schedulers = sorted({each.name for each in registry.installed if each.kind == "scheduler"})
+    schedulers = plugin_names("scheduler", registry.installed)
     for each in combinations:
         combination, name_errors = (each, ()) if _is_record(document) else targets.apply(each)
         found, run_errors = resolver.resolve(combination, suspects | {"target.name"} if name_errors else suspects)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from llmb.plugins.declared.file import DeclaredFile
+from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.recipe_files import exact_addresses
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.recipe_tables import RecipeTable
@@ -94,7 +95,7 @@ def _framework_if(name: str, options: Schema) -> Schema:
 def _options(registry: PluginRegistry, kind: Literal["framework", "scheduler"]) -> dict[str, Schema]:
     """Return the schema of the options of each installed plugin. A broken plugin accepts any key."""
     found: dict[str, Schema] = {}
-    for name in sorted({entry.name for entry in registry.installed if entry.kind == kind}):
+    for name in plugin_names(kind, registry.installed):
         try:
             plugin = registry.framework(name) if kind == "framework" else registry.scheduler(name)
             found[name] = table_schema(plugin.options)

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from llmb.plugins.addresses import is_file_address
+from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import sort_dtypes, sort_gpu_types
 from llmb.spec.choose_point import example_points
@@ -45,7 +46,7 @@ def _rank_schedulers(recipe: Recipe, registry: PluginRegistry) -> dict[str, dict
     accelerator = known_accelerators(registry).get(point.gpu_type)
     several_nodes = accelerator is not None and point.gpus > accelerator.gpus_per_node
     ranked: list[tuple[bool, int, str, dict[str, str]]] = []
-    for name in {each.name for each in registry.installed if each.kind == "scheduler"}:
+    for name in plugin_names("scheduler", registry.installed):
         try:
             scheduler = registry.scheduler(name)
             required = required_options(scheduler.options)

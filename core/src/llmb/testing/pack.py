@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.plugins.find_plugins import PluginEntry, declared_frameworks
+from llmb.plugins.find_plugins import PluginEntry, declared_frameworks, plugin_names
 from llmb.plugins.read_pack import check_pack, read_accelerators
 from llmb.plugins.recipe_files import RecipeFiles, addresses_of, exact_addresses, find_recipe
 from llmb.testing.baseline_checks import baselines_of, describe_point, inconsistent_baselines, names_document
@@ -61,9 +61,9 @@ class RecipePackContract(Contract):
 
     def installed_recipes(self) -> list[Recipe]:
         """Return the recipes whose framework is installed. Skip the test if the frameworks of all are missing."""
-        installed = {each.name for each in self.registry.installed if each.kind == "framework"}
+        installed = plugin_names("framework", self.registry.installed)
         recipes = list(self.recipes())
-        missing = {each.framework for each in recipes} - installed
+        missing = {each.framework for each in recipes}.difference(installed)
         found = [each for each in recipes if each.framework in installed and not self._is_ambiguous(each.address)]
         if missing and not found:
             pytest.skip(f"not installed: {', '.join(sorted(missing))}; install the framework to test its recipes")
@@ -90,7 +90,7 @@ class RecipePackContract(Contract):
 
     def test_frameworks_of_recipes_exist(self) -> None:
         """Each folder of recipes has the name of an installed framework. A missing framework is only a warning."""
-        installed = sorted({each.name for each in self.registry.installed if each.kind == "framework"})
+        installed = plugin_names("framework", self.registry.installed)
         for folder in sorted({each.parent for each in (self.entry.folder or Path()).glob("recipes/*/*.toml")}):
             if folder.name not in installed:
                 nearest = nearest_name(folder.name, installed)
