@@ -1,7 +1,7 @@
 """The session of started or attached runs, and the runs as a session drives them."""
 
 import resource
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import attrs
 from llmb.drive.driven_run import DrivenRun, JobLimit
 from llmb.drive.effects import EffectRunner
 from llmb.drive.session import Session
-from llmb.drive.target_group import TargetGroup, group_key
+from llmb.drive.target_group import Groups, group_key
 from llmb.drive.target_loop import TargetLoop
 from llmb.hosts.host_connections import HostConnections
 from llmb.planning import RunPlan
@@ -25,9 +25,6 @@ from llmb.values.workload import RunSpec
 SPARE_FILES = 256
 """Files that this process may need to open besides one lock per run."""
 
-Groups = dict[tuple[str, ...], TargetGroup]
-"""The targets by `group_key`."""
-
 
 @contextmanager
 def opened(hosts: HostConnections) -> Iterator[HostConnections]:
@@ -39,7 +36,7 @@ def opened(hosts: HostConnections) -> Iterator[HostConnections]:
         raise
 
 
-def with_facts(spec: RunSpec, groups: Mapping[tuple[str, ...], TargetGroup]) -> RunSpec:
+def with_facts(spec: RunSpec, groups: Groups) -> RunSpec:
     """Return the run's spec with the facts that the probe of its target found."""
     group = groups.get(group_key(spec.target))
     target = group.with_facts(spec.target) if group else spec.target

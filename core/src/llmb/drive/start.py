@@ -10,11 +10,11 @@ from typing import TypeVar
 import attrs
 
 from llmb.drive.notify import check_settings
-from llmb.drive.open_session import Groups, check_peaks, driven_run, open_session, opened, with_facts
+from llmb.drive.open_session import check_peaks, driven_run, open_session, opened, with_facts
 from llmb.drive.secrets import require_secrets
 from llmb.drive.session import Session
 from llmb.drive.start_messages import describe_probe, ignore_activity
-from llmb.drive.target_group import TargetGroup, group_key, group_targets
+from llmb.drive.target_group import Groups, TargetGroup, group_key, group_targets
 from llmb.drive.task_jobs import tasks_without_secrets
 from llmb.hosts.host_connections import HostConnections
 from llmb.hosts.work_directory import check_work_directory

@@ -59,9 +59,11 @@ def group_key(target: Target[Any]) -> tuple[str, ...]:
     return (target.scheduler, target.host or "", target.workdir)
 
 
-def group_targets(
-    targets: Iterable[Target[Any]], registry: PluginRegistry, hosts: HostConnections
-) -> dict[tuple[str, ...], TargetGroup]:
+Groups = dict[tuple[str, ...], TargetGroup]
+"""The targets by `group_key`."""
+
+
+def group_targets(targets: Iterable[Target[Any]], registry: PluginRegistry, hosts: HostConnections) -> Groups:
     """Return one group per scheduler, host and work directory, by `group_key`."""
     grouped: dict[tuple[str, ...], list[Target[Any]]] = {}
     for target in targets:
