@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.drive.notify import read_command
+from llmb.drive.notify import read_notify_command
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.target_names import target_names
 from llmb.values.errors import LlmbError, SpecError
@@ -16,7 +16,7 @@ from llmb.values.toml_files import read_toml
 SPEC = "spec.toml"
 READERS = {
     SPEC: lambda file: read_toml(file),
-    "config.toml": lambda file: read_command(file),
+    "config.toml": lambda _: read_notify_command(),
     "recipes/maxtext/mine.toml": lambda _: PluginRegistry().recipe("maxtext/mine"),
     "frameworks/mylm.toml": lambda _: PluginRegistry().framework("mylm"),
 }
@@ -60,16 +60,16 @@ def test_a_directory_is_an_error_with_its_path(config: Path, name: str) -> None:
 
 
 def test_a_file_that_need_not_exist_is_an_error_if_its_link_or_its_folder_is_broken(config: Path) -> None:
-    assert read_command(config / "config.toml") == []
+    assert read_notify_command() == []
     config.parent.mkdir(parents=True)
     config.touch()
     with pytest.raises(LlmbError, match=f"{config}/config.toml: cannot read the file: Not a directory"):
-        read_command(config / "config.toml")
+        read_notify_command()
     config.unlink()
     config.mkdir()
     (config / "config.toml").symlink_to("nowhere.toml")
     with pytest.raises(LlmbError, match=f"{config}/config.toml: no such file"):
-        read_command(config / "config.toml")
+        read_notify_command()
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(config: Path) -> None:
@@ -77,4 +77,4 @@ def test_a_file_may_begin_with_a_byte_order_mark(config: Path) -> None:
     (config / "targets.toml").write_bytes(b"\xef\xbb\xbf[eos]\n")
     (config / "config.toml").write_bytes(b'\xef\xbb\xbfnotify.command = ["true"]\n')
     assert target_names() == ["eos"]
-    assert read_command(config / "config.toml") == ["true"]
+    assert read_notify_command() == ["true"]

@@ -4,10 +4,10 @@ import os
 import shlex
 import shutil
 
-from llmb.drive.notify import read_command
+from llmb.drive.notify import read_notify_command, settings_file
 from llmb.hookspecs import DoctorCheck
 from llmb.hosts.free_space import GB
-from llmb.paths import config_folder, home_folder
+from llmb.paths import home_folder
 from llmb.plugins.installed_names import plugin_packages
 from llmb.plugins.registry import PluginInfo, PluginRegistry
 from llmb.records.find_records import records_problem
@@ -63,9 +63,9 @@ def _plugin_remedy(plugin: PluginInfo) -> str:
 
 def _check_settings() -> list[DoctorCheck]:
     """Check the command of [notify], which would otherwise fail only once a run ends."""
-    file = config_folder() / "config.toml"
+    file = settings_file()
     try:
-        command = read_command(file)
+        command = read_notify_command()
     except SpecError as error:
         return [DoctorCheck(name="settings", ok=False, detail=str(error), remedy=f"correct {file}")]
     if not command:

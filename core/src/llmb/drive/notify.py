@@ -30,7 +30,7 @@ class Notifier:
         try:
             if self._command is None:
                 self._command = []  # an invalid file is reported once
-                self._command = read_command(config_folder() / "config.toml")
+                self._command = read_notify_command()
             if not self._command:
                 return
             with tempfile.TemporaryFile() as document:  # a pipe would block if the command does not read it
@@ -58,13 +58,14 @@ class Notifier:
         self._running.clear()
 
 
-def check_settings() -> None:
-    """Raise SpecError if the settings of the user are invalid, so that no run ends without its notification."""
-    read_command(config_folder() / "config.toml")
+def settings_file() -> Path:
+    """Return the path of ``config.toml`` in the user's configuration directory."""
+    return config_folder() / "config.toml"
 
 
-def read_command(file: Path) -> list[str]:
+def read_notify_command() -> list[str]:
     """Return the words of the command, none if the file does not set one. Raise SpecError, also for unknown keys."""
+    file = settings_file()
     tables = read_optional_toml(file)
     table = tables.get("notify", {})
     errors = [unknown_key(key, key, ["notify"]) for key in tables if key != "notify"]

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import attrs
 
-from llmb.drive.notify import check_settings
+from llmb.drive.notify import read_notify_command
 from llmb.drive.open_session import check_peaks, driven_run, open_session, opened, with_facts
 from llmb.drive.secrets import require_secrets
 from llmb.drive.session import Session
@@ -58,7 +58,7 @@ def start(
     plans: Sequence[RunPlan] = plan(workload.first_repeats, registry=registry)
     require_secrets((each.script, "run") for each in plans)
     check_home_folder()
-    check_settings()
+    read_notify_command()  # an invalid file is an error now, and not when the first run ends
     with opened(HostConnections()) as hosts:
         groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
         notes = _check_targets(groups.values(), report_activity)
