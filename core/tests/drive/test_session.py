@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from attrs import evolve
 
-from llmb.drive.poll_and_read_intervals import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S, PollInterval
+from llmb.drive.poll_and_read_intervals import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S, PollAndReadIntervals
 from llmb.drive.session import Session
 from llmb.drive.target_loop import TargetLoop
 from llmb.state_machine.events import Ended, Event, Note, Progress
@@ -38,7 +38,7 @@ TWO = Scenario(
 def test_the_pause_between_polls_grows_while_no_state_changes(
     changes: str, interval_s: tuple[float, float], pauses_s: list[float]
 ) -> None:
-    pace = PollInterval(interval_s)
+    pace = PollAndReadIntervals(interval_s)
     found = []
     for change in changes.split():
         pace.plan_poll(100.0, changed=change == "yes")
@@ -54,15 +54,15 @@ def test_the_pause_between_polls_grows_while_no_state_changes(
 def test_a_growing_log_is_read_often_and_does_not_change_the_pause_between_polls(
     remote: bool, pauses_s: list[float]
 ) -> None:
-    pace = PollInterval((2.0, 30.0), REMOTE_READ_INTERVAL_S if remote else LOCAL_READ_INTERVAL_S)
+    pace = PollAndReadIntervals((2.0, 30.0), REMOTE_READ_INTERVAL_S if remote else LOCAL_READ_INTERVAL_S)
     pace.plan_poll(100.0, changed=False)
     found = []
-    for reading in (True, True, False, False, True):
-        pace.plan_read(100.0, running=True, reading=reading)
+    for logs_grew in (True, True, False, False, True):
+        pace.plan_read(100.0, running=True, logs_grew=logs_grew)
         found.append(pace.read_due_s - 100.0)
     assert found == pytest.approx(pauses_s)
     assert pace.poll_due_s == 103.0
-    pace.plan_read(100.0, running=False, reading=False)
+    pace.plan_read(100.0, running=False, logs_grew=False)
     assert pace.due_s == 103.0
 
 

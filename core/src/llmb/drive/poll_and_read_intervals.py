@@ -16,7 +16,7 @@ REMOTE_READ_INTERVAL_S = 2.0
 
 
 @attrs.define(eq=False)
-class PollInterval:
+class PollAndReadIntervals:
     """The times of a loop's next poll and next read. Each pause grows while nothing changes."""
 
     poll_interval_s: tuple[float, float]
@@ -37,8 +37,8 @@ class PollInterval:
         self._poll_pause_s = shortest if changed else min(self._poll_pause_s * GROWTH, longest)
         self.poll_due_s = now_s + self._poll_pause_s
 
-    def plan_read(self, now_s: float, *, running: bool, reading: bool) -> None:
+    def plan_read(self, now_s: float, *, running: bool, logs_grew: bool) -> None:
         """Set when the next read is due. Without a running job, there is nothing to read between two polls."""
         longest = max(self.poll_interval_s[1], self.read_interval_s)
-        self._read_pause_s = self.read_interval_s if reading else min(self._read_pause_s * GROWTH, longest)
+        self._read_pause_s = self.read_interval_s if logs_grew else min(self._read_pause_s * GROWTH, longest)
         self.read_due_s = now_s + self._read_pause_s if running else self.poll_due_s

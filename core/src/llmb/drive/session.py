@@ -9,7 +9,7 @@ from contextlib import closing
 import attrs
 
 from llmb.drive.notify import Notifier
-from llmb.drive.poll_and_read_intervals import PollInterval
+from llmb.drive.poll_and_read_intervals import PollAndReadIntervals
 from llmb.drive.target_loop import TargetLoop
 from llmb.hosts.host_connections import HostConnections
 from llmb.records.create_records import SweepRecorder
@@ -171,7 +171,7 @@ class Session:
         """Tick each loop at its own pace. Return the errors that ended a loop."""
         clock, errors = _Clock(), list[Exception]()
         going = [loop for loop in self._loops if not _is_done(loop, until)]
-        paces = {loop: PollInterval(loop.poll_interval_s, loop.read_interval_s) for loop in going}
+        paces = {loop: PollAndReadIntervals(loop.poll_interval_s, loop.read_interval_s) for loop in going}
         while going:
             now_s = clock.now_s
             for loop in [each for each in going if paces[each].due_s <= now_s]:
@@ -190,7 +190,7 @@ class Session:
                 clock.least_s = due_s
         return errors
 
-    def _poll_or_read(self, loop: TargetLoop, pace: PollInterval, clock: _Clock) -> Iterator[Event]:
+    def _poll_or_read(self, loop: TargetLoop, pace: PollAndReadIntervals, clock: _Clock) -> Iterator[Event]:
         """Poll the target if a poll is due, else only read its logs. Then plan the next poll and the next read."""
         began_s = clock.now_s
         polls = pace.poll_due_s <= began_s
@@ -198,7 +198,7 @@ class Session:
         ended_s = clock.now_s
         if polls or loop.changed:
             pace.plan_poll(ended_s, changed=loop.changed or loop.awaits_history)
-        pace.plan_read(ended_s, running=loop.running, reading=loop.reading)
+        pace.plan_read(ended_s, running=loop.running, logs_grew=loop.logs_grew)
         if polls and loop.recording:
             pace.poll_due_s = began_s + RECORDING_PAUSE_S
 

@@ -22,15 +22,12 @@ from llmb.values.errors import BusyError, LlmbError, TargetError, UnknownOutcome
 
 
 class TargetLoop:
-    """Drives the runs of one target group.
-
-    ``reading`` is True if the last tick found new bytes in a log.
-    """
+    """Drives the runs of one target group. ``logs_grew`` is True if the last tick found new bytes in a log."""
 
     def __init__(self, runner: EffectRunner, recorder: SweepRecorder | None = None) -> None:
         self.runner = runner
         self.units = UnitTable(runner.runs, runner.tasks.plans)
-        self.reading = False
+        self.logs_grew = False
         self._recorder = recorder
         self._progress = ProgressReporter(runner.runs, self.units.tasks)
         self._progress_files = ProgressFiles(runner.runs)
@@ -103,7 +100,7 @@ class TargetLoop:
         self._progress_files.write()
 
     def _tick(self, steps: Iterator[Event]) -> Iterator[Event]:
-        self._transitions.changed = self.reading = self._submitting = False
+        self._transitions.changed = self.logs_grew = self._submitting = False
         try:
             if self.runner.group.error:
                 raise self.runner.group.error
@@ -261,7 +258,7 @@ class TargetLoop:
     def _read_logs(self) -> Iterator[Event]:
         running = (unit.id for unit, state in self.units.driven() if state.stage == "running")
         for run_id, error in self.runner.read_logs(running):
-            self.reading = True
+            self.logs_grew = True
             if error:
                 yield self._transitions.skip(run_id, error)
             else:
