@@ -84,7 +84,7 @@ class Admission:
         The caller records what follows from it within the block, so that no other process counts jobs meanwhile.
         """
         runs = [unit for unit, state in self._units.driven() if state.stage in NOT_SUBMITTED]
-        ready = [unit.id for unit in runs if self._units.has_dependencies(unit)]
+        ready = [unit.id for unit in runs if self._units.tasks_are_complete(unit)]
         with ExitStack() as locks:
             claim = self._claim_slots(ready, most, locks)
             self.more = bool(claim.later)

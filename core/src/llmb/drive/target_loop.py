@@ -86,20 +86,21 @@ class TargetLoop:
 
         Raise LlmbError if the target does not respond and no job is there, or if a plugin returns an invalid value.
         """
-        yield from self._stamped(self._advance())
+        yield from self._stamped(self._poll_and_perform())
 
     def read(self) -> Iterator[Event]:
         """Read the logs of running jobs between two ticks, and yield the progress. Raise as `tick` does."""
         yield from self._stamped(self._read_and_report())
 
     def _stamped(self, steps: Iterator[Event]) -> Iterator[Event]:
-        for event in self._tick(steps):
+        for event in self._with_target_errors(steps):
             stamped = event if event.time else stamp(event)
             self._progress_files.keep(stamped)
             yield stamped
         self._progress_files.write()
 
-    def _tick(self, steps: Iterator[Event]) -> Iterator[Event]:
+    def _with_target_errors(self, steps: Iterator[Event]) -> Iterator[Event]:
+        """Yield the events of a tick. An error from which the target may recover is an event, others are raised."""
         self._transitions.changed = self.logs_grew = self._submitting = False
         try:
             if self.runner.group.error:
@@ -150,9 +151,9 @@ class TargetLoop:
             for state in self.units.states.values()
         )
 
-    def _advance(self) -> Iterator[Event]:
+    def _poll_and_perform(self) -> Iterator[Event]:
         yield from self._transitions.lock_runs()
-        polled = list(self.runner.poll([each for each in self.units.going() if needs_poll(each[1])]))
+        polled = list(self.runner.poll([each for each in self.units.driven_with_tasks() if needs_poll(each[1])]))
         self._progress.note_reasons(polled)
         note_requeues(self.runner, polled, self.units.states)
         yield from self._transitions.record(polled)
@@ -179,7 +180,7 @@ class TargetLoop:
     def _due_effect(self, performed: Collection[tuple[str, Effect]]) -> tuple[Effect, UnitStates] | None:
         """Return the next effect and its units, without those for which this tick performed it already."""
         due: dict[Effect, list[tuple[Unit, State]]] = {}
-        for unit, state in self.units.going():
+        for unit, state in self.units.driven_with_tasks():
             effect = next_effect(unit, state)
             if effect and (unit.id, effect) not in performed:
                 due.setdefault(effect, []).append((unit, state))

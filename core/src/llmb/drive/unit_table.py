@@ -31,7 +31,7 @@ class UnitTable:
         run_ids = (run_id for run_id, run in self._driven.items() if run.record.locked and self.is_left(run_id))
         return [(self.runs[run_id], self.states[run_id]) for run_id in run_ids]
 
-    def has_dependencies(self, unit: Unit) -> bool:
+    def tasks_are_complete(self, unit: Unit) -> bool:
         """Check whether all tasks that a run depends on are complete."""
         endings = [self.states[key].ending for key in unit.depends_on]
         return all(ending is not None and ending.state == "completed" for ending in endings)
@@ -46,7 +46,7 @@ class UnitTable:
             if key == state.task or self.states[key].stage != "ended"
         ]
 
-    def going(self) -> UnitStates:
+    def driven_with_tasks(self) -> UnitStates:
         """Return the tasks that the driven runs wait for, and the driven runs."""
         keys = dict.fromkeys(key for key, _ in self.awaited())
         return [*((self.tasks[key], self.states[key]) for key in keys), *self.driven()]
