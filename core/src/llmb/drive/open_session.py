@@ -14,7 +14,7 @@ from llmb.drive.target_group import Groups, group_key
 from llmb.drive.target_loop import TargetLoop
 from llmb.hosts.host_connections import HostConnections
 from llmb.planning import RunPlan
-from llmb.plugins.find_peak_flops import peak_flops
+from llmb.plugins.find_peak_flops import find_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import SweepRecorder
 from llmb.records.record import RunRecord
@@ -72,7 +72,7 @@ def open_session(
     for key, group in groups.items():
         unfinished = [run for run in runs if group_key(run.plan.target) == key and (recorder or not run.record.ended)]
         for run in unfinished:
-            run.logs.peak_flops = _known_peak_flops(run.plan, registry)
+            run.logs.peak_flops = _peak_or_none(run.plan, registry)
         loops.append(TargetLoop(EffectRunner(group, unfinished, registry), recorder))
     records = [run.record for run in runs]
     return Session(records, loops, hosts, recorder=recorder, notes=notes, errors=errors)
@@ -91,12 +91,12 @@ def check_peaks(plans: Iterable[RunPlan], registry: PluginRegistry) -> None:
     """Raise PluginError if a plugin fails to return the peak of a run: the metrics of its training would need it."""
     for each in plans:
         with suppress(SpecError, RecipeError, TargetError):  # the hook raises them by contract, perhaps only for now
-            peak_flops(each.run, each.target, registry)
+            find_peak_flops(each.run, each.target, registry)
 
 
-def _known_peak_flops(each: RunPlan, registry: PluginRegistry) -> float | None:
+def _peak_or_none(each: RunPlan, registry: PluginRegistry) -> float | None:
     """Return the peak for the live view. The error of a recorded run is raised when it is finalized, not here."""
     try:
-        return peak_flops(each.run, each.target, registry)
+        return find_peak_flops(each.run, each.target, registry)
     except Exception:  # noqa: BLE001  # see above
         return None

@@ -19,7 +19,7 @@ from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.failure_evidence import log_tail
 from llmb.logs.signature_files import known_remedy
 from llmb.planning import RunPlan
-from llmb.plugins.find_peak_flops import peak_flops
+from llmb.plugins.find_peak_flops import find_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.provenance import find_other_gpus
 from llmb.records.record import RunRecord
@@ -52,7 +52,7 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         ending = add_last_pause(ending, pause_s)
     completed = ending.state == "completed"
     steps = logs.series.steps
-    peak = peak_flops(run, plan.target, registry) if steps else None
+    peak = find_peak_flops(run, plan.target, registry) if steps else None
     other_gpus = find_other_gpus(record, run)
     measured = measure_and_judge(run, logs.series, peak, completed=completed, other_gpus=other_gpus)
     metrics, judgement = measured.metrics, measured.judgement

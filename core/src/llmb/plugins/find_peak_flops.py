@@ -9,7 +9,7 @@ from llmb.values.run import Run, Target
 from llmb.values.scalars import peak_problem
 
 
-def peak_flops(run: Run[Any], target: Target[Any], registry: PluginRegistry) -> float | None:
+def find_peak_flops(run: Run[Any], target: Target[Any], registry: PluginRegistry) -> float | None:
     """Return the dense peak of one GPU of a run in FLOP/s, or None if no source has it."""
     peak = known_peak_flops(run.gpu_type, run.dtype, run.accelerator, run.framework, registry)
     if peak is not None:
