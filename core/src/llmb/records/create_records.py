@@ -44,7 +44,7 @@ class SweepRecorder:
         records = list(jobs)
         self._later = records[FIRST_RECORDS:]
         try:
-            self._create(records[:FIRST_RECORDS], NOTHING_STARTED)
+            self._begin_to_create(records[:FIRST_RECORDS], NOTHING_STARTED)
             for future in self._futures.values():
                 future.result()
         except BaseException:  # Ctrl-C too
@@ -54,9 +54,9 @@ class SweepRecorder:
     def create_more(self, most: int | None = None) -> None:
         """Begin to create up to ``most`` of the other records, or all. This delays what llmb does meanwhile."""
         later, self._later = self._later[:most], self._later[most:] if most else []
-        self._create(later)
+        self._begin_to_create(later)
 
-    def _create(self, records: list[RunRecord], remedy: str = "") -> None:
+    def _begin_to_create(self, records: list[RunRecord], remedy: str = "") -> None:
         for record in records:
             spec, job, _ = self._pending.runs[record.run_id]
             self._futures[record.run_id] = self._writers.submit(_create, record, spec, job, remedy)
