@@ -35,8 +35,8 @@ from llmb.values.workload import RunSpec
 
 
 @attrs.frozen(kw_only=True)
-class _Names:
-    """The parts that a spec names. A part is None if its name is missing or unknown."""
+class _Parts:
+    """The parts that a spec names, loaded. A part is None if its name is missing or unknown."""
 
     recipe: Recipe | None
     framework: FrameworkHooks[Any] | None
@@ -70,31 +70,32 @@ class RunResolver:
         """
         tables = combination.tables
         spec, target_table, errors = self._tables.decode(tables)
-        names = self._look_up(tables, errors)
+        parts = self._look_up(tables, errors)
         gpu_type = string_of(tables, "workload", "gpu_type")
-        plugins, own_tables = (names.framework, names.scheduler), (tables.get("framework"), tables.get("target"))
-        options, target, wrong = self._decode_plugin_tables(*plugins, *own_tables, target_table, gpu_type)
+        options, target, wrong = self._decode_plugin_tables(
+            parts.framework, parts.scheduler, tables.get("framework"), tables.get("target"), target_table, gpu_type
+        )
         errors += wrong
-        if spec is None or names.recipe is None:
+        if spec is None or parts.recipe is None:
             return (), errors
         suspects = {*suspects, *suspect_keys(errors, tables)}
-        per_node = _gpus_per_node(spec, names, any_target=self._any_target)
-        run = _assemble(spec, names, names.recipe, per_node, options, target, suspects, errors)
-        errors += find_conflicts(spec, names.recipe, run, names.framework, suspects)
+        per_node = _gpus_per_node(spec, parts, any_target=self._any_target)
+        run = _assemble(spec, parts, parts.recipe, per_node, options, target, suspects, errors)
+        errors += find_conflicts(spec, parts.recipe, run, parts.framework, suspects)
         if errors or suspects or run is None or target is None:
             return (), errors
-        run = with_baseline(run, names.recipe, spec)
+        run = with_baseline(run, parts.recipe, spec)
         run_spec = RunSpec(
             run=run,
             target=self._set_gpus_per_node(target, run.gpus_per_node),
             swept=combination.swept,
             repeats=spec.workload.repeats or 1,
-            recipe_copy=names.recipe.copy,
+            recipe_copy=parts.recipe.copy,
             source_map=combination.source_map,
         )
         return tuple(_repeat(run_spec, number) for number in range(1, run_spec.repeats + 1)), []
 
-    def _look_up(self, tables: Mapping[str, Any], errors: list[Fault]) -> _Names:
+    def _look_up(self, tables: Mapping[str, Any], errors: list[Fault]) -> _Parts:
         address, gpu_type = string_of(tables, "workload", "recipe"), string_of(tables, "workload", "gpu_type")
         dtype, variant = string_of(tables, "workload", "dtype"), string_of(tables, "workload", "variant")
         name = string_of(tables, "target", "scheduler")
@@ -107,7 +108,7 @@ class RunResolver:
         own_batch = "global_batch_size" in table_of(tables, "parallelism")
         points, wrong = self._find_points(recipe, accelerator, dtype, variant, tables.get("framework"), own_batch)
         errors += wrong
-        return _Names(recipe=recipe, framework=framework, scheduler=scheduler, accelerator=accelerator, points=points)
+        return _Parts(recipe=recipe, framework=framework, scheduler=scheduler, accelerator=accelerator, points=points)
 
     def _accelerator(self, name: str, errors: list[Fault]) -> Accelerator | None:
         known = self._accelerators
@@ -187,7 +188,7 @@ def _has_common_dtype(accelerator: Accelerator, recipe: Recipe, errors: list[Fau
 
 
 def _has_dtype(accelerator: Accelerator | None, dtype: str, recipe: Recipe | None, errors: list[Fault]) -> bool:
-    """Check whether the GPU supports the dtype; if the GPU is unknown, whether the recipe has it. If not, append it."""
+    """Check whether the GPU, or if it is unknown the recipe, has the dtype. If not, append an error."""
     of_recipe = _dtypes(recipe) if recipe else ()
     known = accelerator.dtypes if accelerator else of_recipe
     if dtype in known or not known:
@@ -232,7 +233,7 @@ def _decode_plugin_tables(
 
 def _assemble(
     spec: SpecTables,
-    names: _Names,
+    parts: _Parts,
     recipe: Recipe,
     per_node: int,
     options: Any,
@@ -241,22 +242,22 @@ def _assemble(
     errors: list[Fault],
 ) -> Run[Any] | None:
     """Return the run over its published point; None if that point, or a key that chooses it, is unknown or suspect."""
-    if not names.points or names.accelerator is None or (suspects and overlaps(suspects, _read_keys(recipe))):
+    if not parts.points or parts.accelerator is None or (suspects and overlaps(suspects, _read_keys(recipe))):
         return None
-    point = choose_point(spec, recipe, names.points, per_node, errors)
+    point = choose_point(spec, recipe, parts.points, per_node, errors)
     if point is None:
         return None
     cache = target.cache if target else ""
-    return assemble_run(spec, recipe, point, names.accelerator, gpus_per_node=per_node, options=options, cache=cache)
+    return assemble_run(spec, recipe, point, parts.accelerator, gpus_per_node=per_node, options=options, cache=cache)
 
 
-def _gpus_per_node(spec: SpecTables, names: _Names, *, any_target: bool) -> int:
+def _gpus_per_node(spec: SpecTables, parts: _Parts, *, any_target: bool) -> int:
     """Return the GPUs of the run on each node. With ``any_target``, full nodes have the usual size."""
     gpus = spec.workload.gpus
-    usual = names.accelerator.gpus_per_node if names.accelerator else gpus
+    usual = parts.accelerator.gpus_per_node if parts.accelerator else gpus
     if any_target:
         return gpus if gpus % usual else usual
-    single_node = names.scheduler is not None and names.scheduler.single_node
+    single_node = parts.scheduler is not None and parts.scheduler.single_node
     return min(gpus if single_node else spec.gpus_per_node or usual, gpus)  # a part of one node is allowed
 
 
