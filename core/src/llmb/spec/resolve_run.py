@@ -131,10 +131,10 @@ def _load(key: str, load: Callable[[str], Any], name: str | None) -> tuple[Any, 
     try:
         return load(name), ()
     except LlmbError as error:
-        return None, tuple(_located(each, key) for each in error.faults)
+        return None, tuple(_at_key(each, key) for each in error.faults)
 
 
-def _located(error: Fault, key: str) -> Fault:
+def _at_key(error: Fault, key: str) -> Fault:
     """Return an error with the key of the spec whose value it concerns. An error in a file keeps its place there."""
     if error.file and os.path.exists(error.file):
         return error

@@ -31,7 +31,7 @@ def decode(table: Any, cls: type[T], key: str) -> tuple[T | None, tuple[Fault, .
     try:
         return _from_table(table, cls), ()
     except InvalidValueError as error:
-        return None, _located(error.errors, key)
+        return None, _below_key(error.errors, key)
 
 
 def decode_fields(
@@ -42,12 +42,13 @@ def decode_fields(
     Without ``required``, missing keys are no errors.
     """
     values, errors = _decode_fields(table, cls, required=required)
-    return values, _located(errors, key)
+    return values, _below_key(errors, key)
 
 
-def _located(errors: Iterable[Fault], key: str) -> tuple[Fault, ...]:
-    located = with_prefix(key, errors)
-    return located if key else tuple(attrs.evolve(error, key=(error.key or "")[1:]) for error in located)
+def _below_key(errors: Iterable[Fault], key: str) -> tuple[Fault, ...]:
+    """Return errors with relative keys, such as ``.tp``, as those of a table at ``key``, which is empty for a file."""
+    prefixed = with_prefix(key, errors)
+    return prefixed if key else tuple(attrs.evolve(error, key=(error.key or "")[1:]) for error in prefixed)
 
 
 def decode_settings(table: Any, cls: type[T], key: str) -> T:
