@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -92,7 +93,7 @@ class Hit:
 
     @property
     def processes(self) -> Iterator[Process]:
-        """Yield the processes that the pattern names."""
+        """The processes that the pattern names."""
         groups = self.match.groupdict() if self.match else {}
         host, ranks = groups.get("host"), groups.get("rank")
         if ranks:
@@ -136,7 +137,7 @@ class SignatureSearch:
             for hit in hits:
                 if not hit.is_warning:
                     return _below_code(hit, hits, data, begin)
-                best = min(best or hit, hit, key=_weight)
+                best = min(best or hit, hit, key=attrgetter("weight"))
             if best is None or best.weight > 1:
                 best = self._lightest(self._new_hits(path, others, data, begin, len(kept), warnings=warnings), best)
             start, kept = start + len(block), data[-OVERLAP:]
@@ -144,15 +145,15 @@ class SignatureSearch:
 
     def reports(self, path: Path, start: int) -> Iterator[Hit]:
         """Yield the messages in a log from this byte on by which a launcher names a process that ended."""
-        if not self._located:
+        if not self._process_search:
             return
         for block in blocks_of(path, start):
-            hits = self._hits(path, self._located, block, start)
+            hits = self._hits(path, self._process_search, block, start)
             yield from (hit for hit in hits if hit.process != NOBODY)
             start += len(block)
 
     @functools.cached_property
-    def _located(self) -> TextSearch | None:
+    def _process_search(self) -> TextSearch | None:
         texts = [text for text, each in self._by_text.items() if _names_a_process(each)]
         return TextSearch(texts, MOST_TOGETHER) if texts else None
 
@@ -162,7 +163,7 @@ class SignatureSearch:
 
     def _lightest(self, hits: Iterable[Hit], best: Hit | None) -> Hit | None:
         for hit in hits:
-            best = min(best or hit, hit, key=_weight)
+            best = min(best or hit, hit, key=attrgetter("weight"))
             if best.weight <= 1:
                 break
         return best
@@ -186,10 +187,6 @@ class SignatureSearch:
             match = _match(path, signature, data, begin, place)
             if match or not signature.pattern:
                 yield Hit(path, begin + place, signature, match)
-
-
-def _weight(hit: Hit) -> float:
-    return hit.weight
 
 
 def _is_warning(hit: Hit, data: bytes, place: int) -> bool:
