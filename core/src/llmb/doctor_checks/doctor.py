@@ -13,7 +13,8 @@ from llmb.doctor_checks.this_machine import check_this_machine
 from llmb.hookspecs import DoctorCheck
 from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.targets import load_target, targets_file
+from llmb.spec.target_names import targets_file
+from llmb.spec.targets import load_target
 from llmb.values.arguments import check_arguments
 from llmb.values.errors import LlmbError, SpecError, TargetError
 from llmb.values.run import Target

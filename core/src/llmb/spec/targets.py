@@ -1,12 +1,10 @@
 """Named targets: those of `llmb.load` and of the targets file, and targets without a workload (for ``llmb doctor``)."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import attrs
 
-from llmb.paths import config_folder
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble_run import assemble_target
 from llmb.spec.check_values import check_place, mount_key
@@ -14,6 +12,7 @@ from llmb.spec.decode import decode_options, decode_target
 from llmb.spec.document import Document, string_of
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.latest_result import LatestResult
+from llmb.spec.target_names import targets_file
 from llmb.values.error_text import invalid_value
 from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap, table_of
@@ -38,11 +37,6 @@ def name_target(document: Document, name: str) -> None:
         written = {}
     document.tables["target"] = {**written, "name": name}
     document.origins["target.name"] = FROM_TARGET
-
-
-def targets_file() -> Path:
-    """Return the path of ``targets.toml`` in the user's configuration directory."""
-    return config_folder() / "targets.toml"
 
 
 class NamedTargets:
