@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from llmb.plugins.addresses import absolute_address, split_address
+from llmb.plugins.addresses import absolute_address, framework_of
 from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import add_hints
@@ -121,7 +121,7 @@ def _swept_below(table: str, source_map: SourceMap) -> Iterator[tuple[str | None
 
 
 def _mixed_frameworks(document: Document, combinations: list[Combination]) -> Fault | None:
-    frameworks = {split_address(combination.recipe)[0] for combination in combinations if combination.recipe}
+    frameworks = {framework_of(combination.recipe) for combination in combinations if combination.recipe}
     if len(frameworks) < 2 or not any("framework" in combination.tables for combination in combinations):
         return None
     return document.source_map.locate(
