@@ -75,8 +75,7 @@ def compare_ranks(processes: Sequence[RankTimes]) -> RankComparison | None:
     """Return the comparison of processes, or None if fewer than 4 have 8 steps in common."""
     if len(processes) < LEAST_RANKS:
         return None
-    steps = sorted(set.intersection(*(set(each.times_s) for each in processes)))
-    steps = steps[len(steps) // 10 :]  # without the first ones, which compile and connect
+    steps = _common_steps([each.times_s for each in processes])
     if len(steps) < LEAST_STEPS:
         return None
     medians = {step: statistics.median(each.times_s[step] for each in processes) for step in steps}
@@ -118,8 +117,7 @@ def explain_missing_times(comparison: RankComparison | None, gpus: int, verdict:
 
 def describe_disagreement(logs: Mapping[str, Mapping[int, float]]) -> str:
     """Return why logs, given by their step times (s), are not those of one run's ranks, or "" if they may be."""
-    steps = sorted(set.intersection(*(set(times_s) for times_s in logs.values()))) if len(logs) > 1 else []
-    steps = steps[len(steps) // 10 :]
+    steps = _common_steps(list(logs.values())) if len(logs) > 1 else []
     if len(steps) < LEAST_STEPS:
         return ""
     medians = {name: statistics.median(times_s[step] for step in steps) for name, times_s in logs.items()}
@@ -127,6 +125,12 @@ def describe_disagreement(logs: Mapping[str, Mapping[int, float]]) -> str:
     if slow_s <= fast_s * (1 + SAME_RUN):
         return ""
     return f"the logs are not of one run: a step takes {fast_s:.4g} s in {fast} and {slow_s:.4g} s in {slow}"
+
+
+def _common_steps(times_s: Sequence[Mapping[int, float]]) -> list[int]:
+    """Return the steps that all have a time for, without the first tenth, in which processes compile and connect."""
+    steps = sorted(set.intersection(*map(set, times_s)))
+    return steps[len(steps) // 10 :]
 
 
 def find_slow(excesses: Mapping[K, float]) -> dict[K, float]:
