@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible, stated
+from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, finite_or_none, possible
 from llmb.values.steps import Step, rhythm
 
 if TYPE_CHECKING:  # listing runs does not load the classes of specs
@@ -125,8 +125,9 @@ def is_measured(last: Step, log: Iterable[Step]) -> bool:
     """Check whether the last step has a time, or a rate if no step of the log has a time."""
     if known_times_s([last]):
         return True
-    rates = (stated(last.tflops_per_gpu), stated(last.tokens_per_s_per_gpu))
-    return any(rate is not None and rate > 0 for rate in rates) and all(stated(step.time_s) is None for step in log)
+    rates = map(finite_or_none, (last.tflops_per_gpu, last.tokens_per_s_per_gpu))
+    has_rate = any(rate is not None and rate > 0 for rate in rates)
+    return has_rate and all(finite_or_none(step.time_s) is None for step in log)
 
 
 def _indices(numbers: Sequence[int], window: Window) -> range:

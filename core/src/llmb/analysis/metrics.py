@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from llmb.analysis.flops import sequence_flops
-from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible, stated
+from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, finite_or_none, possible
 from llmb.values.html_table import html_values
 
 if TYPE_CHECKING:  # listing runs does not load the classes of specs
@@ -62,7 +62,7 @@ class Metrics:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints, with None instead of NaN."""
-        return {name: stated(value) for name, value in attrs.asdict(self).items()}
+        return {name: finite_or_none(value) for name, value in attrs.asdict(self).items()}
 
     def rows(self) -> list[tuple[str, float | None]]:
         """Return the metrics with their units, and the comparison with the baseline, for a table."""
@@ -122,7 +122,7 @@ def measure(
         mfu_logged=from_log,
         days_per_1t_tokens=None if proxy else _per(_TRAINING_TOKENS / _SECONDS_PER_DAY, tokens),
         flops_per_sequence=flops_per_sequence,
-        peak_flops=stated(peak_flops),
+        peak_flops=finite_or_none(peak_flops),
         global_batch_size=global_batch_size,
         seq_len=seq_len,
         baseline=_compare(baseline, step_time) if baseline else None,
@@ -185,7 +185,7 @@ def _per(amount: float, divisor: float | None) -> float | None:
 
 
 def _utilisation(tflops_per_gpu: float | None, peak_flops: float | None) -> float | None:
-    peak = stated(peak_flops)
+    peak = finite_or_none(peak_flops)
     return None if tflops_per_gpu is None or not peak else tflops_per_gpu * _TERA / peak
 
 

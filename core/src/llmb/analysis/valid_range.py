@@ -32,10 +32,10 @@ def is_plausible(mfu: float, step_time_s: float) -> bool:
     return mfu <= MOST_MFU and (mfu >= LEAST_MFU or mfu * step_time_s < COMPUTE_BOUND_S)
 
 
-def stated(value: Any) -> Any:
+def finite_or_none(value: Any) -> Any:
     """Return the value with None instead of NaN and infinity, which JSON cannot contain; of a table, each value."""
     if isinstance(value, dict):
-        return {key: stated(item) for key, item in value.items()}
+        return {key: finite_or_none(item) for key, item in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

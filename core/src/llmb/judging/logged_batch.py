@@ -4,7 +4,7 @@ import itertools
 import statistics
 from collections.abc import Sequence
 
-from llmb.analysis.valid_range import stated
+from llmb.analysis.valid_range import finite_or_none
 from llmb.values.recipe import Point
 from llmb.values.steps import Step
 
@@ -43,4 +43,4 @@ def _logged_batch_size(steps: Sequence[Step]) -> float | None:
 
 def _read_value(step: Step, names: Sequence[str]) -> float | None:
     """Return the value that a log prints under one of these names, or None."""
-    return next((stated(step.figures[name]) for name in names if name in step.figures), None)
+    return next((finite_or_none(step.figures[name]) for name in names if name in step.figures), None)

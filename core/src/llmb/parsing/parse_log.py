@@ -14,7 +14,7 @@ import attrs
 from llmb.analysis.measuring_window import Summary, outlier_median_s, summarise
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, describe_disagreement
 from llmb.analysis.steady_state import SteadyState, find_steady_state
-from llmb.analysis.valid_range import stated
+from llmb.analysis.valid_range import finite_or_none
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.files import blocks_of
 from llmb.logs.fill_commands import fill_commands, names_of_logs
@@ -286,6 +286,6 @@ def explain_missing_steps(part: bytes, name: str, *, broke: bool = False) -> str
 def _step(step: Step) -> dict[str, Any]:
     """Return a step as a JSON table: its attributes, then the other printed values. NaN becomes None."""
     named = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of")
-    return {name: stated(getattr(step, name)) for name in named} | {
-        name: stated(value) for name, value in step.figures.items()
+    return {name: finite_or_none(getattr(step, name)) for name in named} | {
+        name: finite_or_none(value) for name, value in step.figures.items()
     }
