@@ -21,10 +21,10 @@ LOG_LAG_S = 30.0
 """Time for which steps that are done may be missing in the copy of a log."""
 
 
-def estimate_time_left_s(steps: Sequence[Step], steps_left: int) -> float | None:
-    """Return the seconds that the remaining steps take at the recent speed, or None if too few steps are known."""
+def estimate_duration_s(steps: Sequence[Step], count: int) -> float | None:
+    """Return the seconds that ``count`` further steps take at the recent speed, or None if too few steps are known."""
     recent = known_times_s(steps[-RECENT_STEPS:])
-    return max(0, steps_left) * statistics.median(recent) if len(recent) >= WARM_UP_STEPS else None
+    return max(0, count) * statistics.median(recent) if len(recent) >= WARM_UP_STEPS else None
 
 
 def find_limit_step(steps: Sequence[Step], done: int, requested: int, time_left_s: float) -> int | None:

@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from llmb.analysis.run_ending import Ending
-from llmb.analysis.time_left import estimate_time_left_s
+from llmb.analysis.time_left import estimate_duration_s
 from llmb.logs.signature_files import LAST_MESSAGES
 from llmb.logs.step_series import StepSeries
 from llmb.planning import RunPlan
@@ -27,10 +27,10 @@ PAUSE_FACTOR: Final = 5
 
 def is_long_pause(paused_s: float, series: StepSeries, *, if_unknown: bool) -> bool:
     """Check whether a time without a new step is unusual, or return ``if_unknown`` if the usual time is not known."""
-    printing_s = estimate_time_left_s(series.steps, series.rhythm)
     if paused_s < PAUSE_S:
         return False
-    return if_unknown if printing_s is None else paused_s >= PAUSE_FACTOR * printing_s
+    usual_s = estimate_duration_s(series.steps, series.rhythm)
+    return if_unknown if usual_s is None else paused_s >= PAUSE_FACTOR * usual_s
 
 
 def find_last_pause_s(plan: RunPlan, record: RunRecord, logs: RunLogs, attempts: Sequence[Attempt]) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import attrs
 
 from llmb.analysis.metrics import measure_run
-from llmb.analysis.time_left import estimate_time_left_s, find_limit_step
+from llmb.analysis.time_left import estimate_duration_s, find_limit_step
 from llmb.analysis.valid_range import STEP_TIME_S, possible
 from llmb.files import file_exists, open_regular
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
@@ -157,7 +157,7 @@ class RunLogs:
             steps=run.steps,
             step_time_s=step.time_s if step else None,
             mfu=self._mfu(step),
-            left_s=estimate_time_left_s(self.series.steps, run.steps - self.series.count) if is_timed else None,
+            left_s=estimate_duration_s(self.series.steps, run.steps - self.series.count) if is_timed else None,
             limit_step=self._limit_step(time_left_s) if is_timed and time_left_s is not None else None,
             detail=": ".join(filter(None, (detail, self.parser_error))),
         )
