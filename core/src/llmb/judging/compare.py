@@ -131,7 +131,7 @@ class _Run:
 
 def compare_runs(a: Sequence[RunResult], b: Sequence[RunResult]) -> RunComparison:
     """Compare two groups of recorded runs at the points that both have. Raise RecordError for a damaged record."""
-    side_a, side_b = _read(a), _read(b)
+    side_a, side_b = _read_side(a), _read_side(b)
     runs_of_a, runs_of_b = side_a.points, side_b.points
     pairs = {point: (runs, runs_of_b[point]) for point, runs in runs_of_a.items() if point in runs_of_b}
     points = [_compare_point(point, *pair) for point, pair in pairs.items()]
@@ -160,7 +160,7 @@ def _find_distance(a: Sequence[Point], b: Sequence[Point]) -> tuple[tuple[str, A
 
 def compare_with_baseline(runs: Sequence[RunResult]) -> RunComparison:
     """Compare recorded runs with the published configuration of their recipe. Raise RecordError or PluginError."""
-    side = _read([run for run in runs if run.metrics and run.metrics.baseline])
+    side = _read_side([run for run in runs if run.metrics and run.metrics.baseline])
     groups = side.points
     points = [_compare_with_published(point, group) for point, group in groups.items()]
     registry = PluginRegistry()
@@ -189,7 +189,7 @@ def _comparison(
 
 
 @attrs.frozen(kw_only=True)
-class _Side:
+class _MeasuredSide:
     """The measured runs of one side by their points, each imported log once, and the ids of the copies."""
 
     points: dict[Point, list[_Run]]
@@ -205,9 +205,9 @@ class _Side:
         yield from ((name, reason, tuple(ids)) for reason, ids in reasons.items())
 
 
-def _read(results: Iterable[RunResult]) -> _Side:
+def _read_side(results: Iterable[RunResult]) -> _MeasuredSide:
     """Return the measured runs of one side. Raise RecordError for a damaged record."""
-    side = _Side(points={}, copies=[])
+    side = _MeasuredSide(points={}, copies=[])
     for result in results:
         spec, window, metrics = RunRecord(runs_folder() / result.run_id).spec(), result.window, result.metrics
         doubtful = result.imported and result.verdict == "undecided" and result.interval is None
@@ -233,8 +233,8 @@ def _compare_point(point: Point, a: Sequence[_Run], b: Sequence[_Run]) -> PointC
     same_flops = len({run.metrics.flops_per_sequence for run in (*a, *b)}) == 1
     return PointChange(
         **dict(zip(AT_POINT, point, strict=False)),
-        a=_side(a, change.a_s, with_mfu=same_flops),
-        b=_side(b, change.b_s, with_mfu=same_flops),
+        a=_describe_side(a, change.a_s, with_mfu=same_flops),
+        b=_describe_side(b, change.b_s, with_mfu=same_flops),
         change=change.change,
         margin=change.margin,
         call=change.call,
@@ -242,7 +242,7 @@ def _compare_point(point: Point, a: Sequence[_Run], b: Sequence[_Run]) -> PointC
     )
 
 
-def _side(runs: Sequence[_Run], step_time_s: float, *, with_mfu: bool = True) -> ComparedSide:
+def _describe_side(runs: Sequence[_Run], step_time_s: float, *, with_mfu: bool = True) -> ComparedSide:
     """Return one side of a comparison, without MFU if the sides count the FLOPs of the model differently."""
     kept = [runs[index] for index in kept_indices([run.repeat for run in runs])]
     return ComparedSide(
@@ -261,7 +261,7 @@ def _compare_with_published(point: Point, runs: Sequence[_Run]) -> PointChange:
     ratio, (low, _high) = judgement.ratio or 1.0, judgement.interval or (1.0, 1.0)
     return PointChange(
         **dict(zip(AT_POINT, point, strict=False)),
-        a=_side(runs, ratio * baseline.step_time_s),
+        a=_describe_side(runs, ratio * baseline.step_time_s),
         b=ComparedSide(runs=(), step_time_s=baseline.step_time_s, tokens_per_s=baseline.tokens_per_s, mfu=baseline.mfu),
         change=ratio - 1,
         margin=ratio - low,
