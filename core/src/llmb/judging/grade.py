@@ -21,7 +21,7 @@ from llmb.judging.incomplete_log import assume_steps, covers_run, describe_early
 from llmb.judging.logged_batch import describe_other_batch
 from llmb.judging.measure_point import measure_point
 from llmb.judging.read_logs import read_run
-from llmb.judging.save_grade import GradedLog, save_runs, spec_tables
+from llmb.judging.save_grade import RecordedGrade, save_runs, spec_tables
 from llmb.parsing.log_ending import LogStatus
 from llmb.parsing.parse_log import CHECK_FRAMEWORK, ParsedLog
 from llmb.plugins.addresses import address_in
@@ -139,7 +139,7 @@ class Grader:
             runs=self._save(graded) if save else (),
         )
 
-    def describe_saved(self, runs: Sequence[Sequence[Path]]) -> list[GradedLog]:
+    def describe_saved(self, runs: Sequence[Sequence[Path]]) -> list[RecordedGrade]:
         """Return what `grade` records of each run. Raise LogError."""
         return [self._describe_saved(each) for each in self._measure_all(runs)]
 
@@ -158,10 +158,10 @@ class Grader:
         tables = spec_tables(self._address, self.point, steps, self.window, self.tolerance)
         return save_runs([self._describe_saved(each) for each in graded], tables, self.registry, self.steps)
 
-    def _describe_saved(self, run: GradedRun) -> GradedLog:
+    def _describe_saved(self, run: GradedRun) -> RecordedGrade:
         judgement = judge_set([attrs.evolve(run, name="the run").candidate], self._published_s, self.tolerance)
         over_steady = ("the metrics are those of the steady state",) if run.measured_over == "steady_state" else ()
-        return GradedLog(
+        return RecordedGrade(
             run=run,
             completed=run.log.status in ("complete", "incomplete") and not run.log.failure and covers_run(run.log),
             judgement=judgement,

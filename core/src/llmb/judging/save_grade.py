@@ -35,7 +35,7 @@ BLOCK_BYTES = 1 << 20
 
 
 @attrs.frozen(kw_only=True)
-class GradedLog:
+class RecordedGrade:
     """A graded run as it is recorded. ``completed`` is False if it failed, or its log ends too early."""
 
     run: GradedRun
@@ -55,7 +55,7 @@ def spec_tables(address: str, point: Point, steps: int, window: Window, toleranc
 
 
 def save_runs(
-    logs: Sequence[GradedLog], tables: Mapping[str, Any], registry: PluginRegistry, steps_asked: int | None
+    logs: Sequence[RecordedGrade], tables: Mapping[str, Any], registry: PluginRegistry, steps_asked: int | None
 ) -> tuple[str, ...]:
     """Record each log as a run of this spec, all as repeats of one run. Return the run ids. Raise RecordError.
 
@@ -80,7 +80,7 @@ def save_runs(
     return tuple(run_ids)
 
 
-def _write_record(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask: SecretMask) -> None:
+def _write_record(record: RunRecord, spec: Mapping[str, Any], graded: RecordedGrade, mask: SecretMask) -> None:
     """Write a record whose run is over. Its run.toml comes last, so that no killed import is taken for a new run."""
     try:
         record.logs.mkdir(parents=True)
@@ -99,7 +99,7 @@ def _write_record(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog,
     record.create(tomli_w.dumps(spec), job, more_events=[stamp(event) for event in events])
 
 
-def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask: SecretMask) -> RunResult:
+def _result(record: RunRecord, spec: Mapping[str, Any], graded: RecordedGrade, mask: SecretMask) -> RunResult:
     if failure := graded.run.log.failure:
         cause, evidence = mask.mask_text(failure.cause), mask.mask_text(failure.evidence)
         failure = _with_copies(attrs.evolve(failure, cause=cause, evidence=evidence), graded.run.log, record)
@@ -122,7 +122,7 @@ def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask:
     )
 
 
-def _describe_result(graded: GradedLog) -> str:
+def _describe_result(graded: RecordedGrade) -> str:
     """Return the reason of the verdict. Without a verdict, return why the run did not complete, if it did not."""
     log, judgement = graded.run.log, graded.judgement
     if graded.completed or judgement.verdict or not log.steps or not log.reason:
