@@ -10,7 +10,7 @@ import pytest
 
 from llmb.analysis.measuring_window import summarise
 from llmb.analysis.steady_state import find_steady_state
-from llmb.analysis.verdict import Repeat, judge_repeats
+from llmb.analysis.verdict import Repeat, judge_step_times
 from llmb.values.recipe import Window
 from llmb.values.steps import Step
 
@@ -68,5 +68,7 @@ def test_no_verdict_is_wrong(name: str, window: Window) -> None:
             summary = summarise(steps, window)
             measured = summary.measured(summary.step_time_s)
             assert measured
-            found = judge_repeats([Repeat(window=measured, steady_state=find_steady_state(steps))], PUBLISHED_S, 0.05)
+            found = judge_step_times(
+                [Repeat(window=measured, steady_state=find_steady_state(steps))], PUBLISHED_S, 0.05
+            )
             assert found.verdict != wrong, found.reason

@@ -10,7 +10,7 @@ import pytest
 
 from llmb.analysis.measuring_window import MeasuredWindow, summarise
 from llmb.analysis.steady_state import SteadyState, find_steady_state
-from llmb.analysis.verdict import Judgement, Repeat, judge_repeats
+from llmb.analysis.verdict import Judgement, Repeat, judge_step_times
 from llmb.values.steps import Step
 
 STEADY = SteadyState(
@@ -38,7 +38,7 @@ def repeat(window_s: float, *, noise: float = 0.0, steady_s: float | None = None
 
 
 def judge(*repeats: Repeat, tolerance: float = 0.05) -> Judgement:
-    return judge_repeats(repeats, 10.0, tolerance)
+    return judge_step_times(repeats, 10.0, tolerance)
 
 
 @pytest.mark.parametrize(

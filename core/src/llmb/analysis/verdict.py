@@ -95,7 +95,7 @@ class Judgement:
     left_out: tuple[int, ...] = ()
 
 
-def judge_repeats(repeats: Sequence[Repeat], published_s: float, tolerance: float) -> Judgement:
+def judge_step_times(repeats: Sequence[Repeat], published_s: float, tolerance: float) -> Judgement:
     """Judge at least one repeat against the published step time (s).
 
     If the windows of all repeats are off their steady states, windows and steady states must give the same verdict.
@@ -223,7 +223,7 @@ def judge_set(candidates: Sequence[Candidate], published_s: float | None, tolera
         judgement = _join_objections(candidates)
         none_counts = judgement.verdict == "undecided" and len(candidates) > 1
         return attrs.evolve(judgement, left_out=tuple(range(len(candidates)))) if none_counts else judgement
-    judgement = judge_repeats(list(kept.values()), published_s, tolerance)
+    judgement = judge_step_times(list(kept.values()), published_s, tolerance)
     left_out = [list(kept)[index] for index in judgement.left_out]
     for index, each in enumerate(candidates):
         if each.objection:

@@ -12,7 +12,7 @@ import attrs
 from llmb.analysis.change import Call, compare_repeats, kept_indices
 from llmb.analysis.measuring_window import mean_of_known
 from llmb.analysis.metrics import Metrics
-from llmb.analysis.verdict import Repeat, judge_repeats
+from llmb.analysis.verdict import Repeat, judge_step_times
 from llmb.judging.differences import Difference, find_differences
 from llmb.plugins.addresses import address_in
 from llmb.plugins.registry import PluginRegistry
@@ -257,7 +257,7 @@ def _describe_side(runs: Sequence[_Run], step_time_s: float, *, with_mfu: bool =
 def _compare_with_published(point: Point, runs: Sequence[_Run]) -> PointChange:
     """Compare runs with their published step time: the direction is that of a verdict without tolerance."""
     baseline = next(run.metrics.baseline for run in runs if run.metrics.baseline)
-    judgement = judge_repeats([run.repeat for run in runs], baseline.step_time_s, 0.0)
+    judgement = judge_step_times([run.repeat for run in runs], baseline.step_time_s, 0.0)
     ratio, (low, _high) = judgement.ratio or 1.0, judgement.interval or (1.0, 1.0)
     return PointChange(
         **dict(zip(AT_POINT, point, strict=False)),
