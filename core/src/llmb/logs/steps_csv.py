@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from llmb.values.steps import Step
 
@@ -29,14 +29,9 @@ def steps_csv(steps: Iterable[Step]) -> str:
 def read_steps_csv(text: str) -> StepColumns:
     """Return the columns of `steps_csv`, of equal length. Raise ValueError if the text is damaged."""
     header, *rows = csv.reader(io.StringIO(text))
-    columns = {name: [float(cell) if cell else None for cell in cells] for name, cells in _transpose(header, rows)}
-    return columns | {name: _integers(columns[name]) for name in INTEGERS if name in columns}
-
-
-def _transpose(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[tuple[str, Iterable[str]]]:
-    cells = zip(*rows, strict=True) if rows else ((),) * len(header)
-    return zip(header, cells, strict=True)
-
-
-def _integers(column: Iterable[float | None]) -> list[float | None]:
-    return [None if value is None else int(value) for value in column]
+    columns: StepColumns = {}
+    cells_by_column = zip(*rows, strict=True) if rows else [()] * len(header)
+    for name, cells in zip(header, cells_by_column, strict=True):
+        values = [float(cell) if cell else None for cell in cells]
+        columns[name] = [None if each is None else int(each) for each in values] if name in INTEGERS else values
+    return columns
