@@ -147,8 +147,6 @@ def apply(state: State, event: Event) -> State:  # noqa: C901  # one flat case p
 def apply_cancel_request(state: State, request: int) -> State:
     """Return the state with the user's request. Requests are files of their own and not events of the run."""
     request = request or state.cancel_sent  # a power failure may undo the file of a request that was sent
-    return (
-        state
-        if request == state.cancel_requested or state.stage == "ended"
-        else evolve(state, cancel_requested=request)
-    )
+    if request == state.cancel_requested or state.stage == "ended":
+        return state
+    return evolve(state, cancel_requested=request)
