@@ -3,9 +3,8 @@
 from collections.abc import Callable, Container, Iterable
 
 from llmb.drive.driven_run import keep_error
-from llmb.drive.open_session import driven_run, open_session, opened, with_facts
+from llmb.drive.open_session import driven_run, ignore_activity, open_session, opened, with_facts
 from llmb.drive.session import Session, raise_worst
-from llmb.drive.start_messages import describe_probe, ignore_activity
 from llmb.drive.target_group import group_targets
 from llmb.hosts.host_connections import HostConnections
 from llmb.planning import plan_run
@@ -123,7 +122,7 @@ def _attach(
     with opened(HostConnections()) as hosts:
         groups = group_targets([each.target for record, each in specs if not record.ended], registry, hosts)
         for group in groups.values():
-            report_activity(describe_probe(group))
+            report_activity(group.describe_probe())
             try:
                 notes += group.probe()
             except Exception as error:  # noqa: BLE001  # raised by the loop of this group; other targets continue

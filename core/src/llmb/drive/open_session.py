@@ -26,6 +26,10 @@ SPARE_FILES = 256
 """Files that this process may need to open besides one lock per run."""
 
 
+def ignore_activity(activity: str) -> None:
+    """Show nothing of what llmb does before runs are followed."""
+
+
 @contextmanager
 def opened(hosts: HostConnections) -> Iterator[HostConnections]:
     """Close the connections if the block fails."""

@@ -10,10 +10,9 @@ from typing import TypeVar
 import attrs
 
 from llmb.drive.notify import read_notify_command
-from llmb.drive.open_session import check_peaks, driven_run, open_session, opened, with_facts
+from llmb.drive.open_session import check_peaks, driven_run, ignore_activity, open_session, opened, with_facts
 from llmb.drive.secrets import require_secrets
 from llmb.drive.session import Session
-from llmb.drive.start_messages import describe_probe, ignore_activity
 from llmb.drive.target_group import Groups, TargetGroup, group_key, group_targets
 from llmb.drive.task_jobs import tasks_without_secrets
 from llmb.hosts.host_connections import HostConnections
@@ -90,7 +89,7 @@ def _check_targets(groups: Collection[TargetGroup], report_activity: Callable[[s
     """Probe the targets, and check their work directories. Return warnings for the user. Raise TargetError."""
     notes: list[str] = []
     for group in groups:
-        report_activity(describe_probe(group))
+        report_activity(group.describe_probe())
         notes += _retry_cuts(group.probe, group.name, report_activity)
     for group in groups:
         check = partial(check_work_directory, group.workdir, group.host, group.name, shared=group.shared)

@@ -32,6 +32,10 @@ class TargetGroup:
         self._images = any(target.images for target in targets)
         self._facts: dict[str, Mapping[str, str]] = {}  # by the probe that found them
 
+    def describe_probe(self) -> str:
+        """Return what the first command on the target does, so that users see the reason of a pause."""
+        return f"connecting to {self.name}" if self.remote else f"checking {self.name}"
+
     def probe(self) -> tuple[str, ...]:
         """Run each distinct probe once and keep its facts. Return warnings for the user. Raise TargetError."""
         warnings = []
