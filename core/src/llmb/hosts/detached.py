@@ -43,11 +43,8 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHa
         files |= {f"{script.directory}/{name}": text for name, text in texts.items()}
         files |= script.files
     host.put(files)
-    exit_codes = (1, *[SOME_STARTED] * len(scripts))
-    _run(
-        host,
-        "\n".join(f"{_submission(script)} || exit {code}" for script, code in zip(scripts, exit_codes, strict=False)),
-    )
+    first, *others = map(_submission, scripts)
+    _run(host, "\n".join([f"{first} || exit 1", *(f"{each} || exit {SOME_STARTED}" for each in others)]))
     return {script.id: JobHandle(id=script.id, directory=script.directory) for script in scripts}
 
 
