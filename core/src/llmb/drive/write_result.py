@@ -150,11 +150,7 @@ def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, past: JobPast, r
     If the scheduler reported no reason either, the cause is unknown.
     """
     reported = past.status.reason
-    stated = Failure(
-        cause=ending.reason,
-        origin=ending.origin,
-        remedy=ending.remedy,
-    )
+    stated = Failure(cause=ending.reason, origin=ending.origin, remedy=ending.remedy)
     if not ending.search_logs:
         return stated
     found = _search_logs(plan, logs, ending, registry)
