@@ -34,7 +34,7 @@ class MeasuredRun:
 
 
 def measure_and_judge(
-    run: Run[Any], series: StepSeries, peak_flops: float | None, *, completed: bool, other_gpus: str = ""
+    run: Run[Any], series: StepSeries, peak_flops: float | None, *, completed: bool, other_gpus: str
 ) -> MeasuredRun:
     """Return metrics and verdict of a run.
 

@@ -131,7 +131,7 @@ def signature_of_exception(name: str) -> Signature:
     return Signature(needle=name, cause=f"{OF_EXCEPTION}{name}", **{"remedy": SEE_TRACEBACK, **table.get(name, {})})
 
 
-def known_remedy(message: str, more: Iterable[Signature] = ()) -> str:
+def known_remedy(message: str, more: Iterable[Signature]) -> str:
     """Return the remedy of the first primary signature in ``message``, or "" if it contains none."""
     signatures = (each for each in (*known_signatures(), *more) if each.primary and each.needle in message)
     return next((each.remedy for each in signatures), "")

@@ -62,7 +62,7 @@ def classify_log_end(
     registry: PluginRegistry,
     series: StepSeries,
     last_steps: Mapping[Path, LastSteps],
-    steps_asked: int | None = None,
+    steps_asked: int | None,
 ) -> tuple[LogStatus, Failure | None]:
     """Return the status of a run according to its steps and the ends of its logs, and its failure, if any.
 

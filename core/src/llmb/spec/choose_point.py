@@ -171,7 +171,7 @@ def usual_gpus_per_node(gpu_type: str, gpus: int) -> int:
     return min(known.gpus_per_node, gpus) if known else gpus
 
 
-def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, variant: str | None = None) -> Point:
+def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, variant: str | None) -> Point:
     """Return the point published for this combination. Raise RecipeError with the part that is not published.
 
     A recipe without [[points]] has one for any number of GPUs.

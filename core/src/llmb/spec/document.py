@@ -30,7 +30,7 @@ class Document:
         return SourceMap(file=self.file, places=FrozenMap({key: (file, key) for key, file in self.origins.items()}))
 
 
-def read_document(tables: Mapping[str, Any], *, file: str | None = None) -> Document:
+def read_document(tables: Mapping[str, Any], *, file: str | None) -> Document:
     """Return a copy of the tables of a spec.
 
     Raise SpecError without tables, for the tables of a declared framework, or if a key is not a string.
