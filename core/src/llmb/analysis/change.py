@@ -44,7 +44,7 @@ def compare_repeats(a: Sequence[Repeat], b: Sequence[Repeat]) -> Change:
     return change
 
 
-def call_change(change: float, margin: float) -> Call:
+def _direction(change: float, margin: float) -> Call:
     """Return the direction of a change that is larger than its margin."""
     if abs(change) <= margin:
         return "none"
@@ -55,4 +55,4 @@ def _compare(a: Group, b: Group) -> Change:
     change, margin = b.mean_s / a.mean_s - 1, margin_of_change(a, b)
     enough = min(len(a), len(b)) >= LEAST_VALUES
     p = mann_whitney_p(a.times_s, b.times_s) if enough else None
-    return Change(a_s=a.mean_s, b_s=b.mean_s, change=change, margin=margin, call=call_change(change, margin), p=p)
+    return Change(a_s=a.mean_s, b_s=b.mean_s, change=change, margin=margin, call=_direction(change, margin), p=p)

@@ -98,7 +98,7 @@ class LayerCounts:
     experts: int
 
 
-def count_layers(model: Model) -> LayerCounts:
+def _count_layers(model: Model) -> LayerCounts:
     """Return the number of layers of each kind."""
     if model.layer_pattern is not None:
         letters = model.layer_pattern + (model.mtp_pattern or "") * model.mtp_depth
@@ -115,7 +115,7 @@ def projection_flops(model: Model, formula: FlopFormula) -> float:
     With heads x head size = h, projections and scores together become 12 L h^2 (1 + q/a + s/h) for "full" and
     12 L h^2 (1 + q/a + s/2h) for "causal", where q are the query groups and a the heads.
     """
-    count = count_layers(model).attention
+    count = _count_layers(model).attention
     if model.mla is not None:
         return _TRAINING * count * _mla_projections(model, model.mla)
     return _TRAINING * count * _projections(model, CONVENTIONS[formula])
@@ -124,7 +124,7 @@ def projection_flops(model: Model, formula: FlopFormula) -> float:
 def score_flops(model: Model, formula: FlopFormula) -> float:
     """Return the FLOPs per token of the attention scores and of the weighted values in all layers."""
     convention = CONVENTIONS[formula]
-    count = count_layers(model).attention
+    count = _count_layers(model).attention
     windowed = _windowed_layers(model) if convention.windows else 0
     if model.mla is not None:
         width: float = model.heads * (model.mla.head_size + model.mla.rope_head_size + model.mla.value_head_size)
@@ -176,7 +176,7 @@ def mamba_flops(model: Model) -> float:
     3 n (2 h (4 h + 2 g N + m) + 14 h N + 4 h^2) with groups g, state N and heads m. NVIDIA takes the inner size as 2 h,
     whatever heads x head size is.
     """
-    count = count_layers(model).mamba
+    count = _count_layers(model).mamba
     if model.mamba is None or not count:
         return 0
     h, mamba = model.hidden, model.mamba
@@ -186,7 +186,7 @@ def mamba_flops(model: Model) -> float:
 
 def mlp_flops(model: Model, formula: FlopFormula) -> float:
     """Return the FLOPs per token of all MLPs and experts: 18 L f h if gated (three matrices), else 12 L f h (two)."""
-    counts = count_layers(model)
+    counts = _count_layers(model)
     matrices = _matrices(model, CONVENTIONS[formula])
     dense = matrices * model.ffn * model.hidden
     return _TRAINING * (counts.dense * dense + counts.experts * _expert_products(model, formula, matrices))
@@ -222,10 +222,10 @@ def mtp_projection_flops(model: Model) -> float:
 
 def embedding_flops(model: Model, tp: int = 1) -> float:
     """Return the FLOPs per token of the projection to the vocabulary: 6 V h, once more for each predicted token."""
-    return _TRAINING * padded_vocab(model, tp) * model.hidden * (1 + model.mtp_depth)
+    return _TRAINING * _padded_vocab(model, tp) * model.hidden * (1 + model.mtp_depth)
 
 
-def padded_vocab(model: Model, tp: int) -> int:
+def _padded_vocab(model: Model, tp: int) -> int:
     """Return the vocabulary that the publisher counts, padded to a multiple of ``vocab_divisor`` x tp."""
     vocab = model.flops_vocab or model.vocab
     multiple = model.vocab_divisor * tp if model.vocab_divisor else 1

@@ -80,12 +80,12 @@ def compare_ranks(processes: Sequence[RankTimes]) -> RankComparison | None:
         return None
     medians = {step: statistics.median(each.times_s[step] for each in processes) for step in steps}
     excesses = [statistics.median(each.times_s[step] / medians[step] - 1 for step in steps) for each in processes]
-    slow = find_slow(dict(enumerate(excesses)))
+    slow = _find_slow(dict(enumerate(excesses)))
     by_host = defaultdict[str, list[int]](list)
     for index, each in enumerate(processes):
         if each.host:
             by_host[each.host].append(index)
-    slow_hosts = find_slow({host: statistics.median(excesses[i] for i in ranks) for host, ranks in by_host.items()})
+    slow_hosts = _find_slow({host: statistics.median(excesses[i] for i in ranks) for host, ranks in by_host.items()})
     left_out = {*slow, *(index for host in slow_hosts for index in by_host[host])}
     kept = [each for index, each in enumerate(processes) if index not in left_out]
     return RankComparison(
@@ -133,7 +133,7 @@ def _common_steps(times_s: Sequence[Mapping[int, float]]) -> list[int]:
     return steps[len(steps) // 10 :]
 
 
-def find_slow(excesses: Mapping[K, float]) -> dict[K, float]:
+def _find_slow(excesses: Mapping[K, float]) -> dict[K, float]:
     """Return those whose excess over the median is beyond the noise, the slowest first. With fewer than 4, none is."""
     count = len(excesses)
     if count < LEAST_RANKS:

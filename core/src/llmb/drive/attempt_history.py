@@ -25,7 +25,7 @@ def list_attempts(
     Each value comes from the scheduler's history if it has one, else from the file that the job itself wrote, else from
     the times at which llmb saw the job.
     """
-    own = parse_attempts(recorded or b"")
+    own = _parse_attempts(recorded or b"")
     sources = [_number_as_recorded(history.attempts, own), own, _watch_attempts(events)]
     numbers = sorted(set().union(*sources))
     found = [_combine(number, [source[number] for source in sources if number in source]) for number in numbers]
@@ -34,7 +34,7 @@ def list_attempts(
     return (*superseded, *(attrs.evolve(each, cause=last_cause) for each in found[-1:]))
 
 
-def parse_attempts(data: bytes) -> Mapping[int, Attempt]:
+def _parse_attempts(data: bytes) -> Mapping[int, Attempt]:
     """Parse the lines that `record_attempt` of job_functions.sh writes, by the number of the attempt."""
     found: dict[int, Attempt] = {}
     for line in data.decode(errors="replace").split("\n")[:-1]:

@@ -24,7 +24,7 @@ def missing_secrets(script: Script) -> list[str]:
     return [name for name in script.secrets if not os.environ.get(name)]
 
 
-def describe_missing_secrets(script: Script, what: str) -> list[str]:
+def _describe_missing(script: Script, what: str) -> list[str]:
     """Return a line for each missing secret of a script; ``what`` is what messages call the script."""
     return [
         f"{name} is not set, but the {what} needs it; export {name} before running llmb"
@@ -34,13 +34,13 @@ def describe_missing_secrets(script: Script, what: str) -> list[str]:
 
 def missing_secrets_error(run_id: str, script: Script, what: str) -> SpecError:
     """Return the error of a run that cannot continue without the secrets of a script."""
-    lines = describe_missing_secrets(script, what)
+    lines = _describe_missing(script, what)
     return SpecError(*(f"{run_id}: {line}; then resume with `llmb attach {run_id}`" for line in lines))
 
 
 def require_secrets(needs: Iterable[tuple[Script, str]]) -> None:
     """Raise SpecError for every missing secret of these scripts, each with what messages call the script."""
-    lines = dict.fromkeys(line for script, what in needs for line in describe_missing_secrets(script, what))
+    lines = dict.fromkeys(line for script, what in needs for line in _describe_missing(script, what))
     if lines:
         raise SpecError(*lines)
 

@@ -27,7 +27,7 @@ SAMPLED = 64
 """Blocks after the first one that are unpacked for a sample."""
 
 
-def compression(begin: bytes) -> str | None:
+def _compression(begin: bytes) -> str | None:
     """Return the compression of a file with this beginning, or None if it is not compressed."""
     return next((kind for magic, kind in KINDS.items() if begin.startswith(magic)), None)
 
@@ -41,7 +41,7 @@ def explain_unreadable(part: bytes) -> str | None:
     """Return the reason why no framework can read a log with this beginning, or None if the log may be text."""
     if not part:
         return "is empty"
-    if kind := compression(part):
+    if kind := _compression(part):
         return f"is compressed by {kind}; unpack it first"
     if is_tar(part):
         return "is a tar archive; unpack it first"
@@ -52,7 +52,7 @@ def explain_unreadable(part: bytes) -> str | None:
 
 def unpacked_name(path: Path) -> str:
     """Return the name of a log without the suffix of its compression, if Python can unpack it."""
-    return path.stem if compression(beginning(path)) in MODULES else path.name
+    return path.stem if _compression(beginning(path)) in MODULES else path.name
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def _open_pipe(path: Path) -> IO[bytes] | None:
 
 
 def _opened(path: Path) -> IO[bytes] | None:
-    module = MODULES.get(compression(beginning(path)) or "")
+    module = MODULES.get(_compression(beginning(path)) or "")
     if module is None:
         return None
     try:

@@ -82,10 +82,10 @@ def declared_frameworks(pack: PluginEntry) -> Iterator[PluginEntry]:
     """Yield the frameworks that a pack declares, one for each file."""
     folder = pack.folder
     for file in sorted((folder / "frameworks").glob("*.toml")) if folder else ():
-        yield attrs.evolve(framework_file(file), distribution=pack.distribution, version=pack.version)
+        yield attrs.evolve(_framework_file(file), distribution=pack.distribution, version=pack.version)
 
 
-def framework_file(file: Path) -> PluginEntry:
+def _framework_file(file: Path) -> PluginEntry:
     """Return the framework that a file declares."""
     return PluginEntry(name=file.stem, kind="framework", value="", distribution="", version="", path=str(file))
 
@@ -155,7 +155,7 @@ def choose_entry(kind: str, name: str, installed: Sequence[PluginEntry]) -> Plug
     The name of a framework may also be the path of a file that declares it.
     """
     if kind == "framework" and is_file_address(name):
-        return attrs.evolve(framework_file(Path(name)), name=name)
+        return attrs.evolve(_framework_file(Path(name)), name=name)
     entries = [entry for entry in installed if (entry.kind, entry.name) == (kind, name)]
     if not entries:
         raise PluginError(_not_installed(kind, name, installed))

@@ -29,13 +29,13 @@ Rule = Annotated[
 """A number, or a rule that computes it."""
 
 
-def is_condition(condition: object) -> bool:
+def _is_condition(condition: object) -> bool:
     """Check whether `holds` can evaluate a condition."""
     return isinstance(condition, str) and (condition == "any" or _CONDITION.fullmatch(condition) is not None)
 
 
 Condition = Annotated[
-    str, accepting('"any", or a comparison such as "nodes < 64"', is_condition, schema={"type": "string"})
+    str, accepting('"any", or a comparison such as "nodes < 64"', _is_condition, schema={"type": "string"})
 ]
 """A condition on the number of GPUs or nodes."""
 

@@ -63,7 +63,7 @@ def _properties(each: ReportedSet) -> dict[str, Any]:
 
 def _add_outcome(case: Element, each: ReportedSet) -> None:
     """Add the element of a case that did not pass."""
-    if incomplete := find_incomplete(each):
+    if incomplete := _find_incomplete(each):
         failure = incomplete.result.get("failure") or {}
         cause = failure.get("cause") or incomplete.result.get("state")
         reason = incomplete.result.get("reason") or cause
@@ -75,13 +75,13 @@ def _add_outcome(case: Element, each: ReportedSet) -> None:
         SubElement(case, "skipped", _attributes(message=each.reason))
 
 
-def find_incomplete(each: ReportedSet) -> ReportedRun | None:
+def _find_incomplete(each: ReportedSet) -> ReportedRun | None:
     """Return the first run of a set that ended without completing, or None."""
     return next((run for run in each.runs if run.ended_incomplete), None)
 
 
 def _counts(sets: Sequence[ReportedSet]) -> dict[str, int]:
-    errors = [each for each in sets if find_incomplete(each)]
+    errors = [each for each in sets if _find_incomplete(each)]
     rest = [each for each in sets if each not in errors]
     return {
         "tests": len(sets),

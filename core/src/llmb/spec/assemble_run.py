@@ -78,7 +78,7 @@ def assemble_run(
         architecture=model,
         published_architecture=recipe.published_model(point),
         seq_len=spec.model.get("seq_len", point.seq_len),
-        parallelism=override_parallelism(point, model, spec.parallelism),
+        parallelism=_override_parallelism(point, model, spec.parallelism),
         flop_formula=recipe.flop_formula,
         flops_per_token=recipe.flops_per_token,
         mfu_from=recipe.mfu_from,
@@ -98,7 +98,7 @@ def assemble_run(
         options=options,
         paths=Paths(run="", cache=cache),
         accelerator=accelerator,
-        overrides=overridden_keys(spec, recipe, point, gpus_per_node),
+        overrides=_overridden_keys(spec, recipe, point, gpus_per_node),
     )
 
 
@@ -127,7 +127,7 @@ def with_published_capture(profile: Profile | None, recipe: Recipe) -> Profile |
     )
 
 
-def override_parallelism(point: Point, model: Model | None, stated: Mapping[str, Any]) -> Parallelism:
+def _override_parallelism(point: Point, model: Model | None, stated: Mapping[str, Any]) -> Parallelism:
     """Return the published degrees with the values of the spec. A layout for another number of layers is dropped."""
     parallelism = point.parallelism.with_degrees(stated) if stated else point.parallelism
     if model and point.model and model.layers != point.model.layers and "pipeline_layout" not in stated:
@@ -149,7 +149,7 @@ def override_model(published: Model | None, stated: Mapping[str, Any]) -> Model 
     return attrs.evolve(published, **changes)
 
 
-def overridden_keys(spec: SpecTables, recipe: Recipe, point: Point, gpus_per_node: int) -> tuple[str, ...]:
+def _overridden_keys(spec: SpecTables, recipe: Recipe, point: Point, gpus_per_node: int) -> tuple[str, ...]:
     """Return the keys of the spec with another value than the recipe has at this point."""
     published: dict[str, Any] = {"workload.steps": published_steps(recipe, spec.profile)}
     stated: dict[str, Any] = {"workload.steps": spec.workload.steps}

@@ -118,7 +118,7 @@ def choose_point(
     if recipe.rule:
         return _apply_rule(points[0], gpus, gpus_per_node, errors, spec.parallelism)
     exact = next((point for point in points if point.gpus == gpus), None)
-    if exact and (exact.rule is None or gpus_per_node == usual_gpus_per_node(exact.gpu_type, gpus)):
+    if exact and (exact.rule is None or gpus_per_node == _usual_gpus_per_node(exact.gpu_type, gpus)):
         return exact
     for point in points:
         if point.rule and holds(point.rule.condition, gpus, gpus_per_node):
@@ -165,7 +165,7 @@ def published_degree(point: Point, name: str, gpus_per_node: int) -> int | str |
     return None
 
 
-def usual_gpus_per_node(gpu_type: str, gpus: int) -> int:
+def _usual_gpus_per_node(gpu_type: str, gpus: int) -> int:
     """Return the GPUs of this run on a node of the usual size, for which points are published."""
     known = accelerators().get(gpu_type)
     return min(known.gpus_per_node, gpus) if known else gpus
@@ -181,7 +181,7 @@ def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, varian
     points = select_variant(recipe, points, variant, None, errors)
     exact = next((point for point in points if point.gpus == gpus), None)
     if recipe.rule and points:
-        gpus_per_node = usual_gpus_per_node(gpu_type, gpus)
+        gpus_per_node = _usual_gpus_per_node(gpu_type, gpus)
         stated = recipe.find(gpu_type, dtype, gpus, variant=variant)
         exact = stated or _apply_rule(points[0], gpus, gpus_per_node, errors)
     if exact:

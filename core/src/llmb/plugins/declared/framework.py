@@ -43,7 +43,7 @@ class Declared(FrameworkHooks[Any]):
         file = self._read.file
         base: Image | Venv | None = run.image or as_image(file.image)
         if file.venv:
-            base = Venv(lock=self._read.texts[file.venv.lock], python=as_specifier(file.venv.python))
+            base = Venv(lock=self._read.texts[file.venv.lock], python=_as_specifier(file.venv.python))
         return Environment(base=base, repositories=(file.repository,) if file.repository else (), secrets=file.secrets)
 
     @hookimpl
@@ -81,7 +81,7 @@ def as_image(image: str | Image | None) -> Image | None:
     return Image(ref=image) if isinstance(image, str) else image
 
 
-def as_specifier(python: str) -> str:
+def _as_specifier(python: str) -> str:
     """Return the version specifier of a Python version such as "3.12". A specifier is returned unchanged."""
     return f"=={python}.*" if re.fullmatch(r"\d+\.\d+", python) else python
 
