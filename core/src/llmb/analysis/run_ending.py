@@ -66,9 +66,9 @@ def determine_ending(
 ) -> Ending:
     """Return the ending of a run whose job is over, from the first row of the truth table that applies.
 
-    ``missing_end`` is the text at the end of a complete log that this log lacks. ``messages``
-    are the scheduler's messages in the logs. ``parser_error`` is why the logs were not read to their end.
-    ``cancelled_by`` is the user who cancelled the job, if the scheduler knows.
+    ``missing_end`` is the text at the end of a complete log that this log lacks. ``messages`` are the scheduler's
+    messages in the logs. ``parser_error`` is why the logs were not read to their end. ``cancelled_by`` is the user who
+    cancelled the job, if the scheduler knows.
     """
     all_steps, done = steps_done >= steps_requested and not missing_end, f"{steps_done} of {steps_requested} steps"
     if missing_end and steps_done >= steps_requested:

@@ -1,4 +1,4 @@
-"""The effect runner of a target: the only code that submits, polls, cancels and reads logs.
+"""The effect runner of a target. Only this module, `task_effects` and `task_jobs` submit, poll and cancel.
 
 Each method serves many units with a few commands, however many they are, and yields what was observed of each. Every
 effect may be repeated, because a killed process leaves no note of the effects that it finished.

@@ -17,7 +17,7 @@ from llmb.values.job_status import JobHandle
 from llmb.values.scalars import LONGEST_S
 
 SPARE = 1.25
-"""Part of the time limit that is for start-up and slower steps."""
+"""Factor of the time of all steps, with a quarter for start-up and slower steps."""
 
 SMALLER_MICRO_BATCH = re.compile(r"a smaller micro batch \(`[^`]+`\)")
 """The first remedy for a lack of memory. A run with a micro batch of 1 needs another one."""

@@ -54,7 +54,7 @@ class TargetGroup:
         return attrs.evolve(target, facts=facts) if facts else target
 
     def _probe_script(self, target: Target[Any]) -> str:
-        """Return the bash of the target's probe. GPU types and images of all runs make no other probe."""
+        """Return the bash of the target's probe. Targets that differ in their GPU types or images share one probe."""
         return self.scheduler.probe(target=attrs.evolve(target, gpu_types=self._gpu_types, images=self._images))
 
 

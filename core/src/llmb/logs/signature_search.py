@@ -54,7 +54,7 @@ _RETRIED = b" thrown while requesting "
 
 @attrs.frozen
 class LogLine:
-    """The number (from 1) and the text of a line, and where the signature begins in the text."""
+    """The number (from 1), the text and the bytes of a line, and where the signature begins in the text."""
 
     number: int
     text: str

@@ -15,7 +15,7 @@ from llmb.values.typed import decode_fields
 
 @attrs.frozen(kw_only=True)
 class Event:
-    """Base of all events. ``run_id`` is empty for events of a whole target.
+    """Base of all events. ``run_id`` is empty for events of a whole target, and the key of a task for those of a task.
 
     ``time`` is in seconds since 1970. It is 0 until `stamp` sets it, because the state machine has no clock.
     """
