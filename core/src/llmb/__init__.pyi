@@ -51,7 +51,7 @@ from .judging.differences import Difference as Difference
 from .judging.grade import Grade as Grade
 from .judging.graded_run import GradedRepeat as GradedRepeat
 from .judging.graded_run import MeasuredOver as MeasuredOver
-from .judging.hosts import fold_hosts as fold_hosts
+from .judging.host_ranges import fold_hosts as fold_hosts
 from .judging.judge_repeats import RepeatSet as RepeatSet
 from .judging.judge_repeats import find_repeats as find_repeats
 from .judging.judge_repeats import judge_sets as judge_sets

@@ -16,7 +16,7 @@ import llmb as library
 from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.metrics import measure_run
 from llmb.analysis.steady_state import SteadyState
-from llmb.judging.hosts import fold_hosts
+from llmb.judging.host_ranges import fold_hosts
 from llmb.records.record import RunRecord, runs_folder
 from llmb.records.result import read_result
 from llmb.spec.export import export_run

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from llmb.judging.hosts import fold_hosts
+from llmb.judging.host_ranges import fold_hosts
 from llmb.spec.document import flat
 
 NOT_SET = "not set"
