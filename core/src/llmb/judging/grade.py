@@ -16,7 +16,7 @@ from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import INCOMPARABLE, Judgement, describe_missing_window, find_objection, judge_set
 from llmb.judging.grade_notes import describe_log, describe_unmeasured, merge_notes
-from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window, object_to_copies
+from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window, with_objections_to_copies
 from llmb.judging.incomplete_log import assume_steps, covers_run, describe_early_end, measured_over
 from llmb.judging.logged_batch import describe_other_batch
 from llmb.judging.measure_point import measure_point
@@ -208,7 +208,7 @@ class Grader:
 
     def _measure_all(self, runs: Sequence[Sequence[Path]]) -> list[GradedRun]:
         names = [f"repeat {number}" for number in range(1, len(runs) + 1)] if len(runs) > 1 else ["the run"]
-        return object_to_copies([self._measure(paths, name) for paths, name in zip(runs, names, strict=True)])
+        return with_objections_to_copies([self._measure(paths, name) for paths, name in zip(runs, names, strict=True)])
 
     def _measure(self, paths: Sequence[Path], name: str) -> GradedRun:
         """Read a run, measure it over its window or else over its steady state, and find objections to a verdict."""

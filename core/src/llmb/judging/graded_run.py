@@ -67,7 +67,7 @@ def mean_window(windows: Sequence[MeasuredWindow]) -> MeasuredWindow | None:
     return attrs.evolve(windows[0], step_time_s=statistics.fmean(times_s), step_time_std_s=statistics.stdev(times_s))
 
 
-def object_to_copies(runs: Sequence[GradedRun]) -> list[GradedRun]:
+def with_objections_to_copies(runs: Sequence[GradedRun]) -> list[GradedRun]:
     """Return the runs with an objection to each copy of an earlier log, which would narrow the margin for nothing."""
     names: dict[tuple[tuple[float | None, float | None], ...], str] = {}
     checked = []
