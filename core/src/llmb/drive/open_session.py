@@ -47,17 +47,17 @@ def with_facts(spec: RunSpec, groups: Groups) -> RunSpec:
     return spec if target is spec.target else attrs.evolve(spec, target=target)
 
 
-def driven_run(each: RunPlan, record: RunRecord, registry: PluginRegistry) -> DrivenRun:
+def driven_run(plan: RunPlan, record: RunRecord, registry: PluginRegistry) -> DrivenRun:
     """Return a run with its record and the readers of its logs."""
-    framework, scheduler = registry.framework(each.run.framework), registry.scheduler(each.target.scheduler)
-    return DrivenRun(each, record, RunLogs(each, record, framework, scheduler), _job_limit(each, record))
+    framework, scheduler = registry.framework(plan.run.framework), registry.scheduler(plan.target.scheduler)
+    return DrivenRun(plan, record, RunLogs(plan, record, framework, scheduler), _job_limit(plan, record))
 
 
-def _job_limit(each: RunPlan, record: RunRecord) -> JobLimit | None:
-    if each.target.max_jobs is None:
+def _job_limit(plan: RunPlan, record: RunRecord) -> JobLimit | None:
+    if plan.target.max_jobs is None:
         return None
-    first_run = str(record.spec().get("provenance", {}).get("first_run", each.run.id))
-    return JobLimit(Path(first_run).name, each.target.max_jobs)
+    first_run = str(record.spec().get("provenance", {}).get("first_run", plan.run.id))
+    return JobLimit(Path(first_run).name, plan.target.max_jobs)
 
 
 def open_session(
@@ -93,14 +93,14 @@ def _allow_open_files(count: int) -> None:
 
 def check_peaks(plans: Iterable[RunPlan], registry: PluginRegistry) -> None:
     """Raise PluginError if a plugin fails to return the peak of a run: the metrics of its training would need it."""
-    for each in plans:
+    for plan in plans:
         with suppress(SpecError, RecipeError, TargetError):  # the hook raises them by contract, perhaps only for now
-            find_peak_flops(each.run, each.target, registry)
+            find_peak_flops(plan.run, plan.target, registry)
 
 
-def _peak_or_none(each: RunPlan, registry: PluginRegistry) -> float | None:
+def _peak_or_none(plan: RunPlan, registry: PluginRegistry) -> float | None:
     """Return the peak for the live view. The error of a recorded run is raised when it is finalized, not here."""
     try:
-        return find_peak_flops(each.run, each.target, registry)
+        return find_peak_flops(plan.run, plan.target, registry)
     except Exception:  # noqa: BLE001  # see above
         return None

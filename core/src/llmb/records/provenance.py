@@ -51,20 +51,20 @@ def find_other_gpus(record: RunRecord, run: Run[Any]) -> str:
     return describe_other_gpus(products, run.gpu_type, known, several_nodes=run.nodes > 1)
 
 
-def provenance_of_run(each: RunPlan, first_repeat: str, first_run: str, registry: PluginRegistry) -> dict[str, Any]:
+def provenance_of_run(plan: RunPlan, first_repeat: str, first_run: str, registry: PluginRegistry) -> dict[str, Any]:
     """Return the origin of a new run for its run.toml: versions, the time, and the runs that belong to it.
 
     Repeats name the first of them, so that they are judged together. Runs with a ``target.max_jobs`` name the first run
     of their sweep, so that their jobs are counted together.
     """
-    wanted = {("framework", each.run.framework), ("scheduler", each.target.scheduler)}
+    wanted = {("framework", plan.run.framework), ("scheduler", plan.target.scheduler)}
     used = [entry for entry in registry.installed if (entry.kind, entry.name) in wanted or entry.kind == "extension"]
-    image = each.run.image
+    image = plan.run.image
     return {
         "llmb": VERSION,
         "plugins": {entry.distribution: entry.version for entry in used if entry.distribution},
         "created": datetime.now(UTC).isoformat(timespec="microseconds"),
         **({"image_digest": image.digest} if image and image.digest else {}),
-        **({"first_repeat": first_repeat} if each.spec.repeats > 1 else {}),
-        **({"first_run": first_run} if each.target.max_jobs else {}),
+        **({"first_repeat": first_repeat} if plan.spec.repeats > 1 else {}),
+        **({"first_run": first_run} if plan.target.max_jobs else {}),
     }
