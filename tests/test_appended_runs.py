@@ -86,6 +86,18 @@ def test_a_run_that_a_log_lacks_is_an_error(llmb: Llmb, tmp_path: Path) -> None:
     assert answer.err == f"llmb: {path}: no run 4; the log has 3 runs\n"
 
 
+def test_a_file_without_steps_hides_no_run_of_other_logs(llmb: Llmb, tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text(three_runs(FORMATS["maxtext"]))
+    (tmp_path / "notes.log").write_text("all is well\n")
+
+    answer = llmb("parse", tmp_path, "--framework", "maxtext", "--run", 1)
+
+    assert answer.status == 0
+    assert "no run" not in answer.err
+    alone = llmb("parse", tmp_path / "notes.log", "--framework", "maxtext", "--run", 1)
+    assert (alone.status, alone.err) == (1, f"llmb: {tmp_path}/notes.log: no maxtext steps found; check --framework\n")
+
+
 def test_a_log_without_steps_has_no_run(llmb: Llmb, tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text("all is well\n")

@@ -192,7 +192,7 @@ class LogReader:
                     raise LogError(Fault(message=str(explain_unreadable(begin)), file=str(path)))
             series, last_steps, ranks = _read_steps(framework, plain, self.known_run)
             runs = series.runs
-            if self.run is not None and self.run != runs:
+            if self.run is not None and 0 < runs != self.run:
                 if self.run > runs:
                     message = f"no run {self.run}; the log has {counted(runs, 'run')}"
                     raise LogError(Fault(message=message, file=str(paths[0])))
