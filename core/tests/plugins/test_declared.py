@@ -293,8 +293,8 @@ def test_parse_shows_the_closest_line_and_the_position_of_the_difference(folder:
     result = run_llmb("parse", log, "--framework", folder.write())
     assert result.returncode == 1
     assert result.stderr.splitlines()[1:] == [
-        '  "iter {step}: loss {loss}, time {time_ms}ms" matches no line; the closest is line 2, '
-        'which differs at column 36: expected "ms"',
+        '  "iter {step}: loss {loss}, time {time_ms}ms" matches no line',
+        '  the closest is line 2, which differs at column 36: expected "ms"',
         "    [rank0] iter 10: loss 2.5, time 4.5 ms",
         "    " + " " * 35 + "^",
     ]

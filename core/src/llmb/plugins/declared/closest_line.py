@@ -42,8 +42,9 @@ def _describe_line(line: LogLine, lines: Sequence[str]) -> str:
     begin = max(0, best.place - WIDTH // 2)
     shown = best.text[begin : begin + WIDTH]
     return (
-        f'"{line.text}" matches no line; the closest is line {-best.negative_number}, which differs at column '
-        f"{best.place + 1}: expected {best.expected}\n"
+        f'"{line.text}" matches no line\n'
+        f"  the closest is line {-best.negative_number}, which differs at column {best.place + 1}: "
+        f"expected {best.expected}\n"
         f"    {shown}\n    {' ' * (best.place - begin)}^"
     )
 
