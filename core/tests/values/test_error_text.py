@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 
 from llmb.values.error_text import format_count, format_value, hide_passwords
@@ -47,3 +49,18 @@ def test_a_count_of_five_digits_is_grouped() -> None:
 def test_a_list_is_cut_without_a_bracket_at_its_end(count: int) -> None:
     complete = f"[{', '.join(['1'] * count)}]"
     assert format_value([1] * count) == complete[:60]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("image:1\u200b", r'"image:1\u200b"'),
+        ("\u202egpj", r'"\u202egpj"'),
+        ("a\xa0b\n", r'"a\u00a0b\n"'),
+        ("\x7f\U000e0041", r'"\u007f\U000e0041"'),
+        ("Größe 25 %", '"Größe 25 %"'),
+    ],
+)
+def test_invisible_characters_of_a_value_are_escaped(value: str, shown: str) -> None:
+    assert format_value(value) == shown
+    assert tomllib.loads(f"value = {shown}") == {"value": value}

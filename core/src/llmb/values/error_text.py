@@ -83,7 +83,10 @@ def invalid_value(value: Any) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as TOML writes it, for a message: cut to `LONGEST_VALUE`. A table is ``{...}``."""
+    """Return a value as TOML writes it, for a message: cut to `LONGEST_VALUE`. A table is ``{...}``.
+
+    Invisible characters, as text from a page may have, are escaped.
+    """
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
@@ -92,8 +95,15 @@ def format_value(value: Any) -> str:
         return f"[{', '.join(map(format_value, value[:MOST_ITEMS]))}]"[:LONGEST_VALUE]
     if isinstance(value, str):
         text = json.dumps(hide_passwords(value)[:LONGEST_VALUE], ensure_ascii=False)  # JSON escapes what TOML does
-        return text[:LONGEST_VALUE]
+        return "".join(map(_visible, text))[:LONGEST_VALUE]
     return f"a {type(value).__name__}" if attrs.has(type(value)) else str(value)[:LONGEST_VALUE]
+
+
+def _visible(character: str) -> str:
+    """Return a character, or its escape sequence in TOML if it is invisible."""
+    if character.isprintable():
+        return character
+    return f"\\u{ord(character):04x}" if ord(character) <= 0xFFFF else f"\\U{ord(character):08x}"
 
 
 def hide_passwords(text: str) -> str:
