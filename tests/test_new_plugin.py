@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -139,6 +141,17 @@ def test_the_example_of_a_framework_runs_here(tmp_path: Path) -> None:
     done = run_llmb(["run", "example.toml", "--set", "workload.gpus=[1, 2]"], env=env, cwd=project)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("  completed") == 2
+
+
+def test_every_step_of_a_longer_example_is_read(tmp_path: Path) -> None:
+    llmb.new_plugin("my_trainer", "framework", tmp_path)
+    package = tmp_path / "llmb-my-trainer/src/llmb_my_trainer"
+    without_waiting = f"import runpy, time; time.sleep = float; runpy.run_path({str(package / 'train.py')!r})"
+    command = [sys.executable, "-c", without_waiting, "--steps=500"]
+    log = subprocess.run(command, env={**os.environ, "RANK": "0"}, capture_output=True, check=True).stdout
+    parser = runpy.run_path(str(package / "log.py"))["Log"]()
+    steps = [item for item in [*parser.feed(log), *parser.close()] if isinstance(item, llmb.Step)]
+    assert [step.step for step in steps] == list(range(500))
 
 
 @pytest.mark.parametrize("kind", PROJECTS)
