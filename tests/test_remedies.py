@@ -20,7 +20,7 @@ from parts.deadline import DEADLINE_S
 
 import llmb
 from llmb.cli.app import app
-from llmb.logs.signature_files import FIRST_ERRORS, LAST_MESSAGES, SEE_TRACEBACK, with_commands
+from llmb.logs.signature_files import FIRST_ERRORS, LAST_MESSAGES, SEE_TRACEBACK, known_remedy, with_commands
 from llmb.values.causes import CAUSES
 
 ROOT = Path(__file__).parents[1]
@@ -222,6 +222,17 @@ def test_a_command_names_the_folder_that_contains_the_logs_of_many_folders(tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("package", "file", "message"),
+    [
+        ("llmb_local", "docker_signatures.toml", "dial tcp: lookup reg.example on 10.0.0.2:53: no such host (log: /a)"),
+        ("llmb_slurm", "failure_signatures.toml", "[ERROR] curl: (6) Could not resolve host: reg.example"),
+    ],
+)
+def test_the_remedy_of_a_failed_import_names_the_host(package: str, file: str, message: str) -> None:
+    assert "`getent hosts reg.example`" in known_remedy(message, llmb.read_signatures(package, file))
+
+
 def test_lines_of_a_spec_are_valid() -> None:
     lines = {line for line in quoted_in_code() if SPEC_LINE.fullmatch(line)}
     assert {"segment = false", "shared = true", 'workdir = "/path/to/folder"', 'runtime = "$other"'} <= lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
@@ -11,9 +12,10 @@ from typing import Any, Final
 
 import attrs
 
+from llmb.logs.fill_commands import fill_commands
 from llmb.values.error_text import format_value
 from llmb.values.errors import Fault
-from llmb.values.failure import Signature
+from llmb.values.failure import Failure, Signature
 from llmb.values.nearest_name import nearest_name
 from llmb.values.scalars import NonEmptyStr
 from llmb.values.typed import decode
@@ -132,9 +134,17 @@ def signature_of_exception(name: str) -> Signature:
 
 
 def known_remedy(message: str, more: Iterable[Signature]) -> str:
-    """Return the remedy of the first primary signature in ``message``, or "" if it contains none."""
+    """Return the remedy of the first primary signature in ``message``, or "" if it contains none.
+
+    Commands have the names of the message, such as that of a host.
+    """
     signatures = (each for each in (*known_signatures(), *more) if each.primary and each.needle in message)
-    return next((each.remedy for each in signatures), "")
+    if (signature := next(signatures, None)) is None:
+        return ""
+    match = re.search(signature.pattern, message) if signature.pattern else None
+    detail = match.groupdict().get("detail") if match else None
+    cause = signature.cause_with(detail) if detail else signature.cause_in(message[message.index(signature.needle) :])
+    return fill_commands(Failure(cause=cause, remedy=signature.remedy), {}).remedy
 
 
 def _signatures_in(file: Traversable) -> Iterator[Signature]:
