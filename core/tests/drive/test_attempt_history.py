@@ -58,6 +58,12 @@ def test_the_scheduler_comes_first_and_the_others_fill_its_gaps() -> None:
     assert last == Attempt(attempt=1, start=24.0, end=40.0, nodes=("n3",), cause="completed", suspended_s=2.0)
 
 
+def test_accounting_that_omits_a_node_of_a_completing_job_does_not_hide_it() -> None:
+    history = JobHistory(attempts=(Attempt(attempt=0, start=7.0, nodes=("n1",)),))
+    [attempt] = list_attempts(ONE, b"start\t0\t8\tn1 n2\n", history, "failed")
+    assert attempt.nodes == ("n1", "n2")
+
+
 def test_accounting_that_lacks_the_first_attempt_describes_the_second() -> None:
     recorded = b"start\t0\t8\tn1\nend\t0\t19\t\nstart\t1\t25\tn2\nend\t1\t39\t\n"
     history = JobHistory(attempts=(Attempt(attempt=0, start=24.0, end=40.0, nodes=("n2",), cause="completed"),))

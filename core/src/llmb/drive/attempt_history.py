@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import attrs
 
@@ -77,11 +76,16 @@ def _distance_s(attempt: Attempt, known: Attempt) -> float:
 
 
 def _combine(number: int, sources: Sequence[Attempt]) -> Attempt:
-    """Return an attempt with the first known value of each field."""
-    values: dict[str, Any] = {}
-    for each in reversed(sources):
-        values |= attrs.asdict(each, recurse=False, filter=lambda _field, value: value not in (None, "", ()))
-    return Attempt(**values | {"attempt": number})
+    """Return an attempt with the first known value of each field, and the longest list of nodes."""
+    return Attempt(
+        attempt=number,
+        start=next((each.start for each in sources if each.start is not None), None),
+        end=next((each.end for each in sources if each.end is not None), None),
+        nodes=max((each.nodes for each in sources), key=len),  # schedulers may omit nodes that are free again
+        cause=next((each.cause for each in sources if each.cause), ""),
+        followed_by=next((each.followed_by for each in sources if each.followed_by), ""),
+        suspended_s=next((each.suspended_s for each in sources if each.suspended_s is not None), None),
+    )
 
 
 def _watch_attempts(events: Iterable[Event]) -> Mapping[int, Attempt]:
