@@ -29,6 +29,17 @@ def test_after_ctrl_c_the_table_stays_and_the_attach_command_is_the_last_text(to
     assert "3 runs: 1 running, 2 queued" in screen.text
 
 
+def test_after_ctrl_c_the_command_that_follows_logs_is_on_a_line_of_its_own(toy: Any) -> None:
+    spec = toy.spec(framework={"gate": str(toy.gate), "gate_step": 3})
+    assert toy.llmb("run", spec, "--detach").returncode == 0
+    [record] = toy.records
+    screen = Screen.of_llmb("logs", "-f", record.name, env=toy.env)
+    screen.wait_for("toy step 3")
+    screen.press("\x03")
+    assert screen.end() == 130
+    assert screen.lines[-1] == f"detached; follow with: llmb logs -f {record.name}"
+
+
 def test_a_queued_run_shows_why_it_waits(toy: Any) -> None:
     spec = toy.spec(framework={"gate": str(toy.gate), "gate_step": 5})
     assert toy.llmb("run", spec, "--detach").returncode == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Literal, NoReturn
@@ -66,8 +65,7 @@ def _detach_after_interrupt(session: llmb.Session, action: Action, as_json: bool
     with suppress(KeyboardInterrupt):
         session.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.stderr.isatty():
-        output.print_progress("")  # after the ^C that the terminal printed
+    output.end_interrupted_line()
     if as_json:
         print_runs(session, None, as_json=True)
         output.flush()

@@ -135,6 +135,12 @@ def print_progress(text: str) -> None:
     typer.echo(llmb.printable_line(text), err=True)
 
 
+def end_interrupted_line() -> None:
+    """Begin a new line after the ^C that a terminal prints at Ctrl-C."""
+    if sys.stderr.isatty():
+        print_progress("")
+
+
 def print_error(error: llmb.LlmbError) -> None:
     """Print an error on standard error, one line for each problem that it lists."""
     for fault in error.faults:

@@ -50,6 +50,7 @@ def _follow(run_id: str, printer: LogPrinter, *, command: str) -> None:
     try:
         _print_events(run_id, printer)
     except KeyboardInterrupt:
+        output.end_interrupted_line()
         output.print_progress(f"detached; follow with: {command} {run_id}")
         raise typer.Exit(INTERRUPTED) from None
 
