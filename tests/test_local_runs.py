@@ -261,6 +261,11 @@ def test_the_exception_that_ended_a_process_is_the_cause(toy: Any) -> None:
     assert run["failure"]["evidence"].startswith("binascii.Error: Invalid base64")
 
 
+def test_the_exit_code_of_a_program_that_returns_minus_one_is_no_signal(toy: Any) -> None:
+    run = toy.run(framework={"end": "python import sys; sys.exit(-1)", "end_step": 3})
+    assert run["reason"] == "phase train, rank 0: exit code 255 (after 3 of 5 steps)"
+
+
 def test_too_few_steps_are_a_failure_whatever_the_exit_code(toy: Any) -> None:
     run = toy.run(framework={"end": "stop", "end_step": 3})
     assert run["state"] == "failed"

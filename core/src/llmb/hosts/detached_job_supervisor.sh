@@ -104,7 +104,7 @@ job_start=''
 reason=''
 if [ -s failed ]; then
   reason=$(<failed)
-elif [ "$status" -gt 128 ]; then
+elif [ "$status" -gt 128 ] && [ "$status" -le 192 ]; then
   reason="the job's script was killed by signal $((status - 128))"
 elif [ "$status" != 0 ]; then
   reason=$(last_line out.log)

@@ -16,10 +16,10 @@ start_rank() {
   ranks+=($!)
 }
 
-# exit_with_reason WHAT EXIT_CODE: record what failed, and exit.
+# exit_with_reason WHAT EXIT_CODE: record what failed, and exit. 129 to 192 are signals, 255 is the -1 of a program.
 exit_with_reason() {
   local reason="exit code $2"
-  (($2 > 128)) && reason="killed by signal $(($2 - 128)) (exit code $2)"
+  (($2 > 128 && $2 <= 192)) && reason="killed by signal $(($2 - 128)) (exit code $2)"
   record_failure "$1: $reason"
   exit "$2"
 }
