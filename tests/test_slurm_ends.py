@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import re
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -344,10 +345,41 @@ def test_a_rejected_job_fails_with_the_message_of_sbatch_and_a_remedy(
 
 
 @pytest.mark.parametrize(
-    ("end", "reason"), [("exit 3", "rank 1 on node1: exit code 3"), ("kill 9", "rank 1 on node1: killed by signal 9")]
+    ("end", "reason"),
+    [
+        ("exit 3", "rank 1 on node1: exit code 3"),
+        ("exit 255", "rank 1 on node1: exit code 255"),
+        ("kill 9", "rank 1 on node1: killed by signal 9"),
+        ("kill 6", "rank 1 on node1: killed by signal 6"),
+    ],
 )
 def test_the_reason_is_the_rank_that_failed_first(toy_slurm: Any, end: str, reason: str) -> None:
     waiting = {"gate": str(toy_slurm.gate), "gate_step": 3}
     run = toy_slurm.follow(framework={"end": end, "end_step": 2, "end_rank": 1, **waiting}, workload={"gpus": 2})
     assert run["state"] == "failed"
     assert reason in run["reason"]
+
+
+def test_the_last_output_of_a_rank_on_another_node_is_in_the_log(toy_slurm: Any) -> None:
+    prints = (
+        "python import sys; [print(line, file=sys.stderr) for line in range(20_000)]; raise MemoryError('of rank 1')"
+    )
+    failing = {"end": prints, "end_step": 2, "end_rank": 1}
+    waiting = {"gate": str(toy_slurm.gate), "gate_step": 3}
+    spec = toy_slurm.spec(workload={"gpus": 2}, target={"gpus_per_node": 1}, framework={**failing, **waiting})
+    [run] = toy_slurm.runs("run", spec)
+    assert len(run["attempts"][0]["nodes"]) == 2
+    lines = Path(run["directory"], "logs/train.0.log").read_text().splitlines()
+    assert lines.count("1: 19999") == 1
+    assert lines.count("1: MemoryError: of rank 1") == 1
+    assert (run["failure"]["cause"], run["failure"]["rank"]) == ("the host is out of memory", 1)
+
+
+def test_a_rank_that_handles_sigterm_may_finish_its_work(toy_slurm: Any) -> None:
+    saves = "import signal, sys, time; signal.signal(15, lambda *_: (time.sleep(2), print('saved'), sys.exit()))"
+    ready = toy_slurm.folder / "ready"
+    end = f"python {saves}; open({str(ready)!r}, 'w'); signal.pause()"
+    stops = (ready.exists, order(toy_slurm, "scancel", "JOB"))
+    run = toy_slurm.follow(stops, framework={"end": end, "end_step": 2})
+    assert run["state"] == "cancelled"
+    assert "saved" in Path(run["directory"], "logs/train.0.log").read_text()

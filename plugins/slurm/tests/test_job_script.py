@@ -241,26 +241,44 @@ def test_there_is_no_probe_for_runs_without_an_image() -> None:
     assert Slurm().probe(attrs.evolve(target(), gpu_types=("h100",), images=False)) == ""
 
 
+OF_SLURM = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE")
+
+
+def run_rank(of: Job, place: str, command: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of sh as a rank of a job, as srun does."""
+    script = Slurm().build_job(of, target()).text
+    variables = dict.fromkeys((*OF_SLURM, "LLMB_MASTER_ADDR", "LLMB_MASTER_PORT"), "3")
+    words = ["bash", "-c", script, "job.sh", "rank", place, "sh", "-c", command]
+    return subprocess.run(words, env={"PATH": "/usr/bin:/bin", **env, **variables}, capture_output=True, text=True)
+
+
 @pytest.mark.parametrize("place", ["inside", "outside"])
 def test_ranks_see_the_variables_of_the_job_not_those_of_the_node(tmp_path: Path, place: str) -> None:
     env = FrozenMap({"PYTHONPATH": "/of/the job", "RANK": "7", "MASTER_PORT": "7"})
-    script = Slurm().build_job(job(directory=str(tmp_path), environment=VENV, env=env), target()).text
-    numbers = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE")
-    of_slurm = dict.fromkeys((*numbers, "LLMB_MASTER_ADDR", "LLMB_MASTER_PORT"), "3")
-    node = {"PATH": "/usr/bin:/bin", "PYTHONHOME": "/left", "PYTHONPATH": "/left", **of_slurm}
-    rank = [
-        "bash",
-        "-c",
-        script,
-        "job.sh",
-        "rank",
-        place,
-        "sh",
-        "-c",
-        'echo "$PYTHONPATH ${PYTHONHOME-} $RANK $MASTER_PORT"',
-    ]
-    done = subprocess.run(rank, env=node, capture_output=True, text=True, check=True)
-    assert done.stdout == f"/of/the job {'/left' if place == 'outside' else ''} 3 3\n"
+    node = {"PYTHONHOME": "/left", "PYTHONPATH": "/left"}
+    command = 'echo "$PYTHONPATH ${PYTHONHOME-} $RANK $MASTER_PORT"'
+    done = run_rank(job(directory=str(tmp_path), environment=VENV, env=env), place, command, **node)
+    assert (done.returncode, done.stdout) == (0, f"/of/the job {'/left' if place == 'outside' else ''} 3 3\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "end"),
+    [("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -9 $$", -9), ("kill -15 $$", -15), ("kill -6 $$", -6)],
+)
+def test_a_rank_ends_as_its_command_does(tmp_path: Path, command: str, end: int) -> None:
+    """Slurm reports the exit code or the signal of a rank."""
+    done = run_rank(job(directory=str(tmp_path)), "outside", f"echo output; echo words >&2; {command}")
+    assert (done.returncode, done.stdout, done.stderr) == (end, "output\n", "words\n")
+
+
+@pytest.mark.parametrize(("command", "waits"), [("exit 0", []), ("exit 3", ["0.3"]), ("kill -11 $$", ["0.3"])])
+def test_only_a_failed_rank_waits_until_srun_has_its_output(tmp_path: Path, command: str, waits: list[str]) -> None:
+    """With the exit code, srun kills the other ranks, and drops output that it has not received yet."""
+    (tmp_path / "sleep").write_text(f'#!/bin/sh\necho "$1" >>{tmp_path}/waits\n')
+    (tmp_path / "sleep").chmod(0o755)
+    (tmp_path / "waits").touch()
+    run_rank(job(directory=str(tmp_path)), "outside", command, PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert (tmp_path / "waits").read_text().split() == waits
 
 
 NVIDIA_HOOK = """#!/bin/bash

@@ -65,7 +65,23 @@ run_rank() {
   [ "$1" = outside ] || . ./provenance.sh rank 'SLURM_*'
   read_secrets
   shift
-  exec "$@"
+  run_command "$@"
+}
+
+# run_command COMMAND...: run a command, and end as it does. After a failure, wait a moment first: srun kills the other
+# ranks then, and drops output that it has not received yet, such as a traceback. Slurm sends signals to both processes.
+run_command() {
+  local status stderr
+  trap : HUP INT QUIT TERM USR1 USR2
+  exec {stderr}>&2 2>/dev/null # bash would report a signal that ends the command
+  "$@" 2>&"$stderr" {stderr}>&-
+  status=$?
+  [ $status = 0 ] && exit
+  sleep 0.3
+  ulimit -c 0
+  trap - HUP INT QUIT TERM USR1 USR2
+  ((status <= 128 || status > 192)) || kill -s $((status - 128)) $$
+  exit $status
 }
 
 case ${1-} in
@@ -138,7 +154,7 @@ phase() {
     *) ranks='' ;; # unknown: keep the exit code of srun
   esac
   how="exit code $status"
-  ((status <= 128)) || how="killed by signal $((status - 128)) ($how)"
+  ((status <= 128 || status > 192)) || how="killed by signal $((status - 128)) ($how)"
   record_failure "phase $name${ranks:+, $ranks}: $how"
   exit "$status"
 }
