@@ -51,10 +51,11 @@ def test_a_secret_of_any_bytes_reaches_the_job_and_is_masked(toy: Any, monkeypat
     assert b"*" * len(secret) in copied
 
 
+@pytest.mark.parametrize("blank", [" ", "\t"])
 def test_a_secret_with_blanks_is_masked_also_where_the_last_output_is_cut(
-    toy: Any, monkeypatch: pytest.MonkeyPatch
+    toy: Any, monkeypatch: pytest.MonkeyPatch, blank: str
 ) -> None:
-    monkeypatch.setenv("TOY_TOKEN", "a pass phrase of many words")
+    monkeypatch.setenv("TOY_TOKEN", f"a pass{blank}phrase of{blank}many words")
     end = f"printf '%s %0190d' \"$TOY_TOKEN\" 0; until [ -e {toy.gate} ]; do sleep 0.02; done"
     task = {"task": "data", "task_secrets": ["TOY_TOKEN"], "task_end": end}
     shown = ""

@@ -69,6 +69,9 @@ _CUT_OFF = re.compile(rb"(?:%s)%s{0,%d}\Z" % (b"|".join(map(_begin, _SHAPES)), _
 _ENDS_IN_WORD = re.compile(_WORD + rb"\Z")
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""Control characters, which are blanks in the last output of a detached job."""
+
 _IN_DOUBLE_QUOTES = re.compile(r'["$`\\]')
 """Characters before which bash writes a backslash in double quotes."""
 
@@ -143,9 +146,10 @@ def known_secrets(names: Iterable[str]) -> list[str]:
 
 
 def _spellings(value: str) -> Iterator[str]:
-    """Yield a value as it is, line by line, and as a shell, JSON, Python and a URL write it."""
+    """Yield a value, its lines, with blanks for control characters, and as a shell, JSON, Python and a URL write it."""
     yield value
     yield from value.splitlines()
+    yield _CONTROL.sub(" ", value)  # the last output of a running job
     yield from (shlex.quote(value), repr(value)[1:-1])
     yield from (json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
     data = value.encode(errors="surrogateescape")  # a variable may contain any bytes
