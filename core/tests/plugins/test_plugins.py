@@ -112,12 +112,14 @@ def test_the_error_of_a_missing_plugin_lists_the_installed_ones(run_llmb: Any, p
     )
 
 
-@pytest.mark.parametrize(("kind", "name"), [("framework", "megatron_bridge"), ("scheduler", "slurm")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [("framework", "megatron_bridge"), ("scheduler", "slurm"), ("scheduler", "maxtext")]
+)
 def test_the_error_of_a_missing_plugin_of_this_project_names_its_package(kind: str, name: str) -> None:
-    package = f"llmb-{name.replace('_', '-')}"
+    package = f"the package llmb-{name.replace('_', '-')} contains a plugin of this name"
     with pytest.raises(llmb.PluginError) as raised:
         choose_entry(kind, name, [])
-    assert str(raised.value) == f"{kind} plugin '{name}' is not installed; the package {package} contains it"
+    assert str(raised.value) == f"{kind} plugin '{name}' is not installed; {package}"
 
 
 def test_without_plugins_doctor_names_their_packages() -> None:

@@ -175,5 +175,5 @@ def _not_installed(kind: str, name: str, installed: Sequence[PluginEntry]) -> Fa
     if others := {entry.kind for entry in installed if entry.name == name} - {"extension"}:
         message = f"{name!r} is a {others.pop()}, not a {kind}"
     elif package := plugin_packages().get(name):
-        return Fault(message=f"{message}; the package {package} contains it")
+        return Fault(message=f"{message}; the package {package} contains a plugin of this name")
     return unknown_name(message, name, plugin_names(kind, installed))
