@@ -163,7 +163,7 @@ class TargetLoop:
         while due := self._due_effect(performed):
             yield from self._perform(*due, performed)
         if self._recorder:
-            self._recorder.create_more()  # those that no submission of this tick began
+            self._recorder.create_more()  # the records that no submission of this tick began to create
         self._update_references()
         yield from self._read_and_report()
 

@@ -43,14 +43,14 @@ def plain_text(data: bytes) -> bytes:
 
 
 class PlainText:
-    """A part of a log without escape sequences, in which the places of its bytes in the log are known."""
+    """The text of a part of a log without escape sequences, with the place of each byte in that part."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self.text = plain_text(data)
 
     def place_in_log(self, place: int) -> int:
-        """Return the place in the log of the byte at ``place`` in the text."""
+        """Return the place, in the part of the log, of the byte at ``place`` in the text."""
         starts, removed = self._removed
         index = bisect_right(starts, place)
         return place + removed[index - 1] if index else place

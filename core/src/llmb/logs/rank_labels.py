@@ -40,7 +40,7 @@ _RANK = re.compile(
     re.VERBOSE,
 )
 """The beginning of a line that has a label, up to its last label. A time may come first or behind the label of a
-container, but not elsewhere, because each step is searched.
+container. Other places of a time are left out, because the line of each step is searched.
 """
 
 

@@ -39,7 +39,8 @@ def _continuation_after(path: Path, offset: int) -> int | None:
     """Return the byte of the first ordinary line after the error at ``offset``, or None.
 
     Several ordinary lines of the same rank must follow. An exception that nothing caught, the error itself or one that
-    it caused, ended the process. If it has no label, it was a command of the job's script, which then started ranks.
+    it caused, ended the process. An error without a label before labelled lines is that of a command of the job's
+    script, which then started the ranks.
     """
     start = max(0, offset - AROUND)
     lines = read_tail(read_part(path, start, offset + AROUND))

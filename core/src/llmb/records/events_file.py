@@ -27,7 +27,7 @@ class EventsFile:
         self._first_events, self._bytes_read = [*events], len(lines)
 
     def append(self, events: Sequence[Event]) -> None:
-        """Append events and sync them. Raise OSError; then no event was added."""
+        """Append events and sync them. Raise OSError. Lines that the disk has no space for are removed."""
         lines = _encode(events)
         descriptor = open_regular(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         try:
