@@ -35,6 +35,13 @@ def test_a_full_disk_is_an_error_that_names_the_directory(reason: str, tmp_path:
         assert not list(work.rglob("*.check*"))
 
 
+def test_a_link_to_a_directory_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    (tmp_path / "work").symlink_to(tmp_path / "scratch")
+    reason = f"it is a symbolic link to {tmp_path}/scratch, which does not exist; fix this"
+    with pytest.raises(TargetError, match=f"cannot write in the work directory {tmp_path}/work on eos: {reason}"):
+        check_work_directory(f"{tmp_path}/work", LocalHost(), "eos")
+
+
 # Directories that other users can change. The checks run as a user without rights, who is also in the group TEAM.
 
 NOBODY, OTHER, TEAM = 65534, 4321, 4242

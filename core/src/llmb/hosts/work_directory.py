@@ -29,7 +29,7 @@ def check_work_directory(workdir: str, host: Host, host_name: str, *, shared: bo
     result = host.run(
         f"""{access_check(workdir, shared=shared)} || exit {UNSAFE}
 folder=$workdir/runs
-mkdir -p -- "$folder" || exit 1
+mkdir -p -- "$folder" || {{ explain_dangling_link; exit 1; }}
 check_all || exit {UNSAFE}
 ({TRY_TO_WRITE}) || {{ explain_group_write "$folder"; exit 1; }}""",
         timeout_s=CHECK_TIMEOUT_S,

@@ -49,3 +49,9 @@ explain_group_write() {
   [ -n "$shared" ] && [ -d "$1" ] && [ ! -w "$1" ] && [ ! -O "$1" ] || return 0
   echo "only $(stat -L -c %U -- "$1") can write to $1, and has to run \`chmod g+w $(printf %q "$1")\`" >&2
 }
+
+# explain_dangling_link: print where the work directory leads if it is a link to a directory that does not exist.
+explain_dangling_link() {
+  [ ! -L "$workdir" ] || [ -e "$workdir" ] ||
+    echo "it is a symbolic link to $(readlink -- "$workdir"), which does not exist" >&2
+}
