@@ -39,7 +39,7 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {"number": text.number, "ratio": text.ratio, "counted": text.counted}
+    environment.filters |= {"number": text.number, "ratio": text.ratio}
     return environment.from_string(resource_text("llmb_report", "page.html.j2"))
 
 

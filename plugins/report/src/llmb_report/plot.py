@@ -1,4 +1,4 @@
-"""A plot of a page with its description and its table."""
+"""A plot of a page with its table."""
 
 from __future__ import annotations
 
@@ -33,11 +33,10 @@ class Key:
 
 @attrs.frozen(kw_only=True)
 class Plot:
-    """An SVG with title, description, legend and table."""
+    """An SVG with title, legend and table."""
 
     name: str
     title: str
-    description: str
     svg: Markup
     table: Table
     keys: Sequence[Key] = ()

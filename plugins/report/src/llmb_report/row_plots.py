@@ -64,9 +64,7 @@ def ratio_plot(sets: Sequence[ReportedSet], names: Sequence[str]) -> Plot | None
     ]
     table = Table.of(("configuration", "ratio", "from", "to", "verdict"), rows, text=("configuration", "verdict"))
     svg = as_svg(figure, "ratio", title, description)
-    return Plot(
-        name="ratio", title=title, description=description, svg=svg, table=table, keys=keys, note=_note(shown, known)
-    )
+    return Plot(name="ratio", title=title, svg=svg, table=table, keys=keys, note=_note(shown, known))
 
 
 @attrs.frozen(kw_only=True)
@@ -141,7 +139,6 @@ def speed_plot(speed: Speed, sets: Sequence[ReportedSet], names: Sequence[str]) 
     return Plot(
         name=speed.key.replace("_", "-"),
         title=speed.title,
-        description=description,
         svg=as_svg(figure, speed.key.replace("_", "-"), speed.title, description),
         table=table,
         keys=[Key("dot", "one run"), *([Key("tick", "published")] if has_published else [])],

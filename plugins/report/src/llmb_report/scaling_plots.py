@@ -164,7 +164,6 @@ def _plot(
     return Plot(
         name=name,
         title=title,
-        description=description,
         svg=as_svg(figure, name, title, description),
         table=Table.of(("GPUs", f"measured {axis}", f"published {axis}"), rows),
         keys=[Key("dot", "measured"), *([Key("published-dashed", "published")] if drawn else [])],

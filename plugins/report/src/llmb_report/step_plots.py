@@ -108,7 +108,6 @@ def step_plot(name: str, title: str, sets: Sequence[ReportedSet]) -> Plot | None
     return Plot(
         name=name,
         title=title,
-        description=description,
         svg=as_svg(figure, name, f"Step time of {title}", description),
         table=_steps_table(found),
         keys=[*_keys(found, published_s, limit_s, (low, high))],

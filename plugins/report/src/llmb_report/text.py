@@ -11,23 +11,18 @@ FAMILY = ("recipe", "gpu_type", "dtype")
 """The parts of a configuration that a page shares in most cases."""
 
 
-def number(value: float | None, digits: int = 4) -> str:
-    """Return a number with so many significant digits and thousands separated, or a dash if it is unknown."""
+def number(value: float | None) -> str:
+    """Return a number with four significant digits and thousands separated, or a dash if it is unknown."""
     if value is None:
         return "\N{EN DASH}"
-    if abs(value) >= 10 ** (digits - 1):
+    if abs(value) >= 1000:
         return f"{value:,.0f}"
-    return f"{value:#.{digits}g}".rstrip(".") if abs(value) >= 1e-4 or value == 0 else f"{value:.{digits - 1}e}"
+    return f"{value:#.4g}".rstrip(".") if abs(value) >= 1e-4 or value == 0 else f"{value:.3e}"
 
 
-def seconds(value: float | None) -> str:
+def seconds(value: float) -> str:
     """Return a time in seconds with its unit."""
-    return number(value) if value is None else f"{number(value)} s"
-
-
-def percent(fraction: float | None, digits: int = 1) -> str:
-    """Return a fraction in percent, without the sign."""
-    return number(None) if fraction is None else f"{100 * fraction:.{digits}f}"
+    return f"{number(value)} s"
 
 
 def ratio(value: float | None) -> str:
@@ -40,10 +35,8 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def moment(created: str | None) -> str:
+def _moment(created: str) -> str:
     """Return a recorded time to the minute."""
-    if not created:
-        return ""
     try:
         return datetime.fromisoformat(created).strftime("%Y-%m-%d %H:%M")
     except ValueError:
@@ -55,7 +48,7 @@ def period(times: Sequence[str]) -> str:
     known = sorted(each for each in times if each)
     if not known:
         return ""
-    first, last = moment(known[0]), moment(known[-1])
+    first, last = _moment(known[0]), _moment(known[-1])
     if first == last:
         return f"{first} UTC"
     last = last.rpartition(" ")[2] if first[:10] == last[:10] else last
