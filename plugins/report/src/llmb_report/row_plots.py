@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -106,48 +106,39 @@ SPEEDS = (
 
 def speed_plot(speed: Speed, sets: Sequence[ReportedSet], names: Sequence[str]) -> Plot | None:
     """Return the plot of one metric of speed, or None if no run has it."""
-    known = [(name, each) for name, each in zip(names, sets, strict=True) if speed.measured(each)]
+    known = [
+        (name, values, speed.published(each))
+        for name, each in zip(names, sets, strict=True)
+        if (values := speed.measured(each))
+    ]
     if not known:
         return None
     shown = known[:MOST_ROWS]
-    figure, axes = _rows([name for name, _ in shown])
+    figure, axes = _rows([name for name, _, _ in shown])
     every: list[float] = []
-    for row, (_, each) in enumerate(shown):
-        values = speed.measured(each)
-        published = speed.published(each)
+    for row, (_, values, published) in enumerate(shown):
         if published is not None:
             axes.plot([published, published], [row - 0.2, row + 0.2], color=PUBLISHED, linewidth=2.5)
         axes.plot(values, [row] * len(values), color=MEASURED, marker="o", markersize=6, linestyle="none", alpha=0.75)
         every += [*values, *([published] if published is not None else [])]
     _scale_axis(axes, every)
     axes.set_xlabel(speed.axis)
-    has_published = any(speed.published(each) is not None for _, each in shown)
-    description = (
-        f"{speed.title} of each run of {text.counted(len(shown), 'set')} of repeats: {_range(every)} {speed.axis}."
-    )
+    has_published = any(published is not None for _, _, published in shown)
+    span = f"{text.number(min(every))} to {text.number(max(every))} {speed.axis}"
+    description = f"{speed.title} of each run of {text.counted(len(shown), 'set')} of repeats: {span}."
     rows = [
-        (
-            name,
-            str(len(speed.measured(each))),
-            text.number(min(speed.measured(each))),
-            text.number(max(speed.measured(each))),
-            text.number(speed.published(each)),
-        )
-        for name, each in known
+        (row_name, str(len(values)), *map(text.number, (min(values), max(values), published)))
+        for row_name, values, published in known
     ]
-    table = Table.of(("configuration", "runs", "lowest", "highest", "published"), rows, text=("configuration",))
+    name = speed.key.replace("_", "-")
     return Plot(
-        name=speed.key.replace("_", "-"),
+        name=name,
         title=speed.title,
-        svg=as_svg(figure, speed.key.replace("_", "-"), speed.title, description),
-        table=table,
+        svg=as_svg(figure, name, speed.title, description),
+        table=Table.of(("configuration", "runs", "lowest", "highest", "published"), rows, text=("configuration",)),
         keys=[Key("dot", "one run"), *([Key("tick", "published")] if has_published else [])],
         note=_note(shown, known),
     )
-
-
-def _range(values: Sequence[float]) -> str:
-    return f"{text.number(min(values))} to {text.number(max(values))}"
 
 
 def _highest(known: Sequence[tuple[str, ReportedSet]]) -> list[tuple[str, ReportedSet]]:
@@ -186,7 +177,6 @@ def _rows(names: Sequence[str]) -> tuple[Figure, Axes]:
 def _scale_axis(axes: Axes, values: Sequence[float]) -> None:
     """Choose a logarithmic axis if the values differ by more than ten times, and few tick labels."""
     axes.margins(x=0.06)
-    shorten: Callable[[float, object], str] = lambda value, _place: _short(value)  # noqa: E731  # matplotlib calls it
     if min(values) > 0 and max(values) / min(values) > 10:
         axes.set_xscale("log")
         decades = math.floor(math.log10(max(values))) - math.ceil(math.log10(min(values))) + 1
@@ -196,7 +186,7 @@ def _scale_axis(axes: Axes, values: Sequence[float]) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(5))
         if max(values) - min(values) < 1e-9 * max(map(abs, values)):
             axes.set_xlim(0.95 * min(values), 1.05 * max(values))
-    axes.xaxis.set_major_formatter(FuncFormatter(shorten))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _place: _short(value)))
 
 
 def _short(value: float) -> str:
