@@ -50,16 +50,19 @@ class _Runs:
         return [each for steps in self.steps for each in steps]
 
     @property
+    def steady_times_s(self) -> list[float]:
+        """The steady step time of each run that has one."""
+        return [value for run in self.runs if (value := _table(run, "steady_state").get("step_time_s"))]
+
+    @property
     def usual_s(self) -> float:
         """The steady step time, or the median if no run has a steady state."""
-        steady: list[float] = [value for run in self.runs if (value := _table(run, "steady_state").get("step_time_s"))]
-        return statistics.median(steady or [each.time_s for each in self.every])
+        return statistics.median(self.steady_times_s or [each.time_s for each in self.every])
 
     @property
     def slowest_steady_s(self) -> float:
         """The steady step time of the slowest run, or the usual step time."""
-        steady: list[float] = [value for run in self.runs if (value := _table(run, "steady_state").get("step_time_s"))]
-        return max(steady, default=self.usual_s)
+        return max(self.steady_times_s, default=self.usual_s)
 
     @property
     def fastest_s(self) -> float:
