@@ -13,10 +13,10 @@ def choose_runtime(environment: Environment, target: Target[SlurmOptions]) -> Ru
     """
     base, wanted = environment.base, target.options.runtime
     natural: RuntimeName = "pyxis" if isinstance(base, Image) else "venv" if isinstance(base, Venv) else "none"
-    if wanted is None or wanted == "none" or natural == "none":
-        return "none" if natural == "none" else wanted or natural
-    if wanted == natural:
-        return wanted
+    if natural == "none" or wanted in (None, natural):
+        return natural
+    if wanted == "none":
+        return "none"
     needs = f"the image {base.ref}" if isinstance(base, Image) else "a virtual environment"
     raise SpecError(
         Fault(
