@@ -41,7 +41,7 @@ def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
     base = job.environment.base
     runtime = choose_runtime(job.environment, target)
     image = base if isinstance(base, Image) and runtime == "pyxis" else None
-    container = container_options(job, target) if image else ()
+    container = container_options(job, image, target) if image else ()
     venv = venv_folder(base, target.cache) if isinstance(base, Venv) and runtime == "venv" else ""
     return _template().render(
         log=LOG,

@@ -26,14 +26,11 @@ def srun_options(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]:
     )
 
 
-def container_options(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]:
-    """Return the srun options that run a phase in a container, empty for a job without an image.
+def container_options(job: Job, image: Image, target: Target[SlurmOptions]) -> tuple[str, ...]:
+    """Return the srun options that run a phase in a container of the image.
 
     The run's directory and the cache have the same path inside. Raise SpecError if pyxis cannot mount a path.
     """
-    image = job.environment.base
-    if not isinstance(image, Image):
-        return ()
     if wrong := [*_mount_faults(job, target)]:
         raise SpecError(*wrong)
     return (
