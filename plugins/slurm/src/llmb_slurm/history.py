@@ -9,7 +9,7 @@ import attrs
 
 from llmb import Attempt, Host, JobHandle, JobHistory, fold_hosts
 from llmb_slurm.job_states import CAUSES
-from llmb_slurm.parse_squeue_sacct import NOT_YET_NAMED, is_directory_of, parse_duration_s
+from llmb_slurm.parse_squeue_sacct import is_accounted_to, parse_duration_s
 from llmb_slurm.poll import run_functions
 
 WITHOUT_ACCOUNTING = "Slurm's accounting {}, so the causes of requeues and the user of a cancellation are unknown"
@@ -97,12 +97,8 @@ def parse_start(line: str) -> Start | None:
 
 
 def _is_of(start: Start, ticket: JobHandle) -> bool:
-    """Check whether a start is one of a ticket's job, which a site or the user may have renamed.
-
-    Slurm has used the id of the job for earlier jobs too, if the ids began again.
-    """
-    is_own = start.name in (ticket.id, NOT_YET_NAMED) or is_directory_of(ticket, start.folder)
-    return start.job_id == ticket.job_id and is_own
+    """Check whether a start is one of a ticket's job. Earlier jobs have the same id too, if the ids began again."""
+    return start.job_id == ticket.job_id and is_accounted_to(ticket, start.name, start.folder)
 
 
 def _query_starts_after_preemptions(jobs: Iterable[Sequence[Start]], host: Host) -> Sequence[OtherStart]:

@@ -53,6 +53,11 @@ def is_directory_of(ticket: JobHandle, folder: str) -> bool:
     return PurePosixPath(folder).name == PurePosixPath(ticket.directory).name
 
 
+def is_accounted_to(ticket: JobHandle, name: str, folder: str) -> bool:
+    """Check whether a row of sacct is of a ticket's job, by name, or by directory if the job was renamed."""
+    return name in (ticket.id, NOT_YET_NAMED) or is_directory_of(ticket, folder)
+
+
 def parse_squeue_line(line: str) -> JobRow | None:
     """Parse a line that `query_queue` prints. Return None for a further line of a comment."""
     fields = line.removesuffix("|").split("|", 9)

@@ -11,9 +11,9 @@ from llmb import Cause, Host, JobHandle, JobStatus, TargetError
 from llmb_slurm.bash_files import queries
 from llmb_slurm.job_states import job_stage, job_status
 from llmb_slurm.parse_squeue_sacct import (
-    NOT_YET_NAMED,
     Accounting,
     JobRow,
+    is_accounted_to,
     is_directory_of,
     parse_sacct,
     parse_squeue_line,
@@ -108,15 +108,8 @@ def _find_row(ticket: JobHandle, job_id: str, queue: Mapping[str, JobRow]) -> Jo
 
 
 def _find_in_accounting(ticket: JobHandle, job_id: str, accounting: Accounting) -> JobRow | None:
-    """Return the last row of a ticket's job, or None.
-
-    Accounting has no comment. The name identifies a job, or its directory if a site or the user renamed the job.
-    """
-    own = [
-        row
-        for row in accounting.rows.get(job_id, [])
-        if row.name in (ticket.id, NOT_YET_NAMED) or is_directory_of(ticket, row.folder)
-    ]
+    """Return the last row of a ticket's job, or None. Accounting has no comment."""
+    own = [row for row in accounting.rows.get(job_id, []) if is_accounted_to(ticket, row.name, row.folder)]
     return own[-1] if own else None
 
 
