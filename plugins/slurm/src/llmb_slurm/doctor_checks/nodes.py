@@ -98,25 +98,19 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
     wanted = target.gpu_types[0] if target.gpu_types and job.gpus_per_node else ""
     typed = [each for each in nodes if not wanted or not each.gpu_types or wanted in each.gpu_types]
     described = f" with {wanted.upper()} GPUs" if wanted else ""
-    if sum(each.count for each in typed) < job.nodes:
-        others = ", ".join(sorted({each.gres for each in nodes if each not in typed}))
-        other = (
-            f" ({sum(each.count for each in nodes) - sum(each.count for each in typed)} have {others})"
-            if others
-            else ""
-        )
-        detail = f"{name} has {counted_nodes(sum(each.count for each in typed))}{described}{other}; {needs}"
+    if _total(typed) < job.nodes:
+        others = [each for each in nodes if each not in typed]
+        other = f" ({_total(others)} have {_resources(others)})" if others else ""
+        detail = f"{name} has {counted_nodes(_total(typed))}{described}{other}; {needs}"
         return _too_few(detail, name="nodes" if typed else "GPU type")
     per_node = job.gpus_per_node if target.options.gpu_request != "none" else 0
     large = [each for each in typed if each.gpus >= per_node]
-    if sum(each.count for each in large) < job.nodes:
-        nodes_found = counted_nodes(sum(each.count for each in large))
-        detail = f"{name} has {nodes_found} with {per_node} GPUs or more; {needs}"
+    total, usable = _total(large), _total([each for each in large if each.usable])
+    if total < job.nodes:
+        detail = f"{name} has {counted_nodes(total)} with {per_node} GPUs or more; {needs}"
         fewer = max((each.gpus for each in typed if 0 < each.gpus < per_node), default=0)
         lower = f"set `gpus_per_node = {fewer}` in [target], or partition to one with such nodes"
         return _too_few(detail, lower if fewer else MORE_NODES)
-    usable = sum(each.count for each in large if each.usable)
-    total = sum(each.count for each in large)
     if usable < job.nodes:
         remedy = "wait until the other nodes are back (`sinfo -R` lists the reasons), or use fewer GPUs"
         return _too_few(f"{usable} of {counted_nodes(total)} of {name}{described} are up; {needs}", remedy)
@@ -144,11 +138,10 @@ def _check_other_gpus(name: str, detail: str, others: Sequence[Nodes]) -> Doctor
     """Return the check of a partition with enough nodes. ``others`` have other GPUs, and could get the job too."""
     if not others:
         return DoctorCheck(name="nodes", ok=True, detail=detail)
-    kinds, count = ", ".join(sorted({each.gres for each in others})), sum(each.count for each in others)
     return DoctorCheck(
         name="nodes",
         ok=None,
-        detail=f"{detail}, but Slurm may start it on {counted_nodes(count)} with {kinds}",
+        detail=f"{detail}, but Slurm may start it on {counted_nodes(_total(others))} with {_resources(others)}",
         remedy=f"select nodes with constraint or nodelist in [target]; `sinfo -p {name} -o '%N %G %f'` lists both",
     )
 
@@ -162,6 +155,14 @@ def _selects_nodes(options: SlurmOptions) -> bool:
 
 def _too_few(detail: str, remedy: str = MORE_NODES, *, name: str = "nodes") -> DoctorCheck:
     return DoctorCheck(name=name, ok=False, detail=detail, remedy=remedy)
+
+
+def _total(nodes: Sequence[Nodes]) -> int:
+    return sum(each.count for each in nodes)
+
+
+def _resources(nodes: Sequence[Nodes]) -> str:
+    return ", ".join(sorted({each.gres for each in nodes}))
 
 
 def _parsed(text: str) -> Nodes:
