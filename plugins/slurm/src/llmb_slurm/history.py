@@ -35,11 +35,11 @@ class Start:
     end: float | None
     user: str
     nodes: tuple[str, ...]
-    partition: str = ""
-    qos: str = ""
-    suspended_s: float | None = None
-    folder: str = ""
-    pending: bool = False
+    partition: str
+    qos: str
+    suspended_s: float | None
+    folder: str
+    pending: bool
 
 
 @attrs.frozen(kw_only=True)

@@ -42,11 +42,6 @@ class JobFiles:
     attempt: int
     ended: tuple[str, int, str] | None
 
-    @property
-    def reason(self) -> str:
-        """The reason that the job itself gave for its end, if any."""
-        return self.ended[2] if self.ended else ""
-
 
 def poll_jobs(tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
     """Return the status of each job. Raise TargetError if Slurm or the host does not respond.
@@ -194,7 +189,7 @@ def _with_files(status: JobStatus, files: JobFiles) -> JobStatus:
     if status.state != "ended":
         return status
     attempt = max(status.attempt, files.attempt)
-    own_reason = files.reason if status.cause == "failed" else ""
+    own_reason = files.ended[2] if files.ended and status.cause == "failed" else ""
     return attrs.evolve(status, attempt=attempt, reason=status.reason or own_reason)
 
 
