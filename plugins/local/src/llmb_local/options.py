@@ -11,8 +11,6 @@ from llmb import Fault, FrozenMap, PositiveFloat, PositiveInt, SpecError, format
 
 RuntimeName = Literal["docker", "podman", "enroot", "venv", "none"]
 
-GRACE_S = 10
-ONE_JOB = 1
 TRAINING_LIMITS = FrozenMap({"memlock": -1, "stack": 64 << 20})
 """The limits that NVIDIA's framework images request: lockable memory and bytes of stack. -1 means no limit."""
 
@@ -59,13 +57,13 @@ class LocalOptions:
     """
     container: ContainerOptions = ContainerOptions()
     """Settings of containers, see below. Default: see below. Example: ``{ shm_gb = 64.0 }``"""
-    max_parallel: PositiveInt = ONE_JOB
+    max_parallel: PositiveInt = 1
     """Jobs that run at the same time, each with its own GPUs. Example: ``2``"""
     lock: str = "$HOME/.cache/llmb-$HOSTNAME.lock"
     """File whose lock serialises the jobs of all llmb processes; bash expands `$HOME` and `$HOSTNAME` in its
     path. Example: ``"/var/lock/llmb/lock"``
     """
-    grace_s: PositiveInt = GRACE_S
+    grace_s: PositiveInt = 10
     """Seconds between SIGTERM and SIGKILL; a second `llmb cancel` kills immediately. Example: ``30``"""
     machine_gpus: PositiveInt | None = None
     """Number of GPUs, if nvidia-smi cannot list them. Containers then see the GPUs that `container.options`
