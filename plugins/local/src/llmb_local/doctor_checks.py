@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 
 from llmb import DoctorCheck, Target
@@ -85,9 +86,7 @@ def _no_gpus(target: Target[LocalOptions]) -> DoctorCheck:
 
 def _summary(found: tuple[Gpu, ...]) -> str:
     """Describe the GPUs, for example: 8 x NVIDIA H100 80GB HBM3, 86 GB each, driver 550.54.15."""
-    kinds = {(gpu.name, round(gpu.memory_gb)): 0 for gpu in found}
-    for gpu in found:
-        kinds[gpu.name, round(gpu.memory_gb)] += 1
+    kinds = Counter((gpu.name, round(gpu.memory_gb)) for gpu in found)
     each = [f"{count} x {name}, {memory_gb} GB each" for (name, memory_gb), count in kinds.items()]
     return f"{'; '.join(each)}, driver {found[0].driver}"
 
