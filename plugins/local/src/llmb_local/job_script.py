@@ -82,15 +82,14 @@ def rank_count(job: Job, phase: Phase) -> int:
 
 def phase_logs(job: Job) -> Mapping[str, tuple[str, ...]]:
     """Return the log of the job, one per phase and rank, because ranks would interleave lines, and one per sidecar."""
-    logs = {"llmb-local": (f"{job.directory}/out.log",)} | {
-        phase.name: tuple(
-            f"{job.directory}/logs/{phase.name}.{{attempt}}.{rank}.log" for rank in range(rank_count(job, phase))
-        )
-        for phase in job.phases
-    }
-    return FrozenMap(
-        logs | {each.name: (f"{job.directory}/logs/{each.name}.{{attempt}}.log",) for each in job.sidecars}
-    )
+    logs: dict[str, tuple[str, ...]] = {"llmb-local": (f"{job.directory}/out.log",)}
+    folder = f"{job.directory}/logs"
+    for phase in job.phases:
+        ranks = range(rank_count(job, phase))
+        logs[phase.name] = tuple(f"{folder}/{phase.name}.{{attempt}}.{rank}.log" for rank in ranks)
+    for sidecar in job.sidecars:
+        logs[sidecar.name] = (f"{folder}/{sidecar.name}.{{attempt}}.log",)
+    return FrozenMap(logs)
 
 
 def _call(job: Job, phase: Phase) -> str:
