@@ -73,18 +73,14 @@ def machine_gpus(job: Job, target: Target[LocalOptions]) -> tuple[int, ...]:
 
 
 def _too_few(job: Job, usable: int, target: Target[LocalOptions]) -> Fault:
-    visible = target.facts.get("gpus.visible", "")
-    reason = target.facts.get("nvidia-smi.error") or (f"CUDA_VISIBLE_DEVICES is {visible}" if visible else "")
-    if target.options.machine_gpus is not None:
-        reason = ""  # the user stated the number
+    reason = ""
+    if target.options.machine_gpus is None:  # else the user stated the number
+        visible = target.facts.get("gpus.visible")
+        reason = target.facts.get("nvidia-smi.error") or (f"CUDA_VISIBLE_DEVICES is {visible}" if visible else "")
     has = f"this machine has {usable or 'none'}{f' ({reason})' if reason else ''}"
-    return Fault(
-        message=f"the job needs {counted(job.gpus_per_node, 'GPU')}, but {has}",
-        key="workload.gpus",
-        expected=f"at most {usable}"
-        if usable
-        else "a machine with GPUs, or target.machine_gpus if nvidia-smi does not list its GPUs",
-    )
+    message = f"the job needs {counted(job.gpus_per_node, 'GPU')}, but {has}"
+    other = "a machine with GPUs, or target.machine_gpus if nvidia-smi does not list its GPUs"
+    return Fault(message=message, key="workload.gpus", expected=f"at most {usable}" if usable else other)
 
 
 def _check_types(found: tuple[Gpu, ...], target: Target[LocalOptions]) -> None:
