@@ -38,6 +38,7 @@ from llmb_megatron_bridge.log import MegatronLog
 from llmb_megatron_bridge.preparation_jobs import preparation_tasks
 from llmb_megatron_bridge.profiler_downloads import profiler_mounts, profiler_tasks
 from llmb_megatron_bridge.recipe_settings import MegatronBridgeSettings
+from llmb_megatron_bridge.run_paths import scripts_folder
 from llmb_megatron_bridge.script_values import script_values
 from llmb_megatron_bridge.train_command import train_phase
 from llmb_megatron_bridge.validation import find_errors
@@ -187,11 +188,9 @@ def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:
     CUPTI is a file in the folder of nsys. Only the scripts of the repository are mounted, so that Python imports the
     library from the image.
     """
-    fetched = Repository.of(run.settings)
-    if fetched is None:
+    scripts, checkpoint = scripts_folder(run), run.options.checkpoint
+    if not scripts:
         return ()
-    scripts = f"{fetched.folder(run.paths.cache)}/{run.settings['scripts']}"
-    checkpoint = run.options.checkpoint
     weights = (Mount(source=checkpoint, target=checkpoint, read_only=True),) if checkpoint else ()
     return (Mount(source=scripts, target=scripts, read_only=True), *weights, *profiler_mounts(run))
 

@@ -7,6 +7,12 @@ from typing import Any
 from llmb import Repository, Run, with_paths
 
 
+def scripts_folder(run: Run[Any]) -> str:
+    """Return the folder of the publisher's scripts in the cache, or "" if the recipe has no repository."""
+    fetched = Repository.of(run.settings)
+    return f"{fetched.folder(run.paths.cache)}/{run.settings['scripts']}" if fetched else ""
+
+
 def path_names(run: Run[Any]) -> dict[str, str]:
     """Return the words in braces: the repository, the sequences, and the recipe's own folders.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from llmb import FrozenMap, Model, Nsys, Phase, Repository, Run, key_values, with_paths
-from llmb_megatron_bridge.run_paths import path_names
+from llmb import FrozenMap, Model, Nsys, Phase, Run, key_values, with_paths
+from llmb_megatron_bridge.run_paths import path_names, scripts_folder
 from llmb_megatron_bridge.script_values import passed_names
 
 ARCHITECTURE = {
@@ -144,7 +144,6 @@ def _wrapper_env(run: Run[Any]) -> dict[str, str]:
     env = {}
     if run.gpu_type != "cpu":
         env["NUMA_GPUS"] = str(max(1, run.accelerator.gpus_per_node // 2))  # all these nodes have two sockets
-    fetched = Repository.of(run.settings)
-    if fetched:
-        env["SCRIPTS"] = f"{fetched.folder(run.paths.cache)}/{run.settings['scripts']}"
+    if scripts := scripts_folder(run):
+        env["SCRIPTS"] = scripts
     return env
