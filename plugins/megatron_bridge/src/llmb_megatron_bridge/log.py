@@ -135,7 +135,7 @@ class MegatronLog(LineParser):
         return [*last, *timed, *self._step_times.close()]
 
     def _read_record(
-        self, number: int, total: bytes, text: bytes, found: list[Step | Notice], *, wrapped: bool = False
+        self, number: int, total: bytes, text: bytes, found: list[Step | Notice], *, wrapped: bool
     ) -> None:
         """Add the step of a record, the total number of steps and a NaN. A record without a time is skipped."""
         known, figures = read_fields(text, self._meanings)
