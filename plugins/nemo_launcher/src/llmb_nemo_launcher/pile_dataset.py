@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -14,7 +14,6 @@ from llmb_nemo_launcher.target_paths import target_paths
 from llmb_nemo_launcher.training_job import WRAPPER
 
 CHECK = "pile_check.sh"
-STAGES = ("download", "extract", "preprocess")
 
 
 @attrs.frozen
@@ -66,10 +65,8 @@ def _shard_task(pile: _Pile, shard: int, *, concurrent: bool) -> Task:
     key = f"pile-{number}-{content_key(settings['url'], pile.tokenizer_repository, number)}"
     directory = f"{pile.cache}/data-preparation/{key}"
     clear = Phase(name="clear", command=("rm", "-f", "--", archive, text, *results), ranks="first", measured=False)
-    stages = [
-        _stage(pile, shard, directory, stage, outputs)
-        for stage, outputs in zip(STAGES, ((archive,), (text,), results), strict=True)
-    ]
+    outputs = {"download": (archive,), "extract": (text,), "preprocess": results}
+    stages = [_stage(pile, shard, directory, stage, files) for stage, files in outputs.items()]
     job = Job(
         id=key,
         directory=directory,
@@ -92,18 +89,18 @@ def _shard_task(pile: _Pile, shard: int, *, concurrent: bool) -> Task:
     )
 
 
-def _stage(pile: _Pile, shard: int, directory: str, stage: str, outputs: Iterable[str]) -> Phase:
+def _stage(pile: _Pile, shard: int, directory: str, stage: str, outputs: tuple[str, ...]) -> Phase:
     """Return the phase of one stage, which processes one shard (``cluster_type=bcp``).
 
     The scripts exit with 0 even if they fail, so the phase requires the files that the stage must write.
     """
-    settings = pile.settings
+    sources = f"{pile.launcher}/launcher_scripts"
     arguments = {
         "cluster_type": "bcp",
-        "data_config": settings["config"],
-        "launcher_scripts_path": f"{pile.launcher}/launcher_scripts",
+        "data_config": pile.settings["config"],
+        "launcher_scripts_path": sources,
         "data_dir": pile.folder,
-        "the_pile_url": settings["url"],
+        "the_pile_url": pile.settings["url"],
         "file_numbers": f"{shard}-{shard}",
         "rm_downloaded": True,
         "rm_extracted": True,
@@ -115,12 +112,11 @@ def _stage(pile: _Pile, shard: int, directory: str, stage: str, outputs: Iterabl
         "hydra.run.dir": f"{directory}/{stage}",
         "hydra.output_subdir": "null",
     }
-    sources = f"{pile.launcher}/launcher_scripts"
     script = f"{sources}/nemo_launcher/collections/dataprep_scripts/pile_dataprep/{stage}.py"
     words = (f"{name}={value}" for name, value in arguments.items())
     return Phase(
         name=stage,
         command=("bash", f"{directory}/{WRAPPER}", sources, pile.folder, "--", "python3", "-u", script, *words),
         measured=False,
-        outputs=tuple(outputs),
+        outputs=outputs,
     )
