@@ -113,7 +113,7 @@ class NeMoLog(LineParser):
         elif torn and self._has_times and step.time_s is None:
             return []  # cut off before its time
         total, before = int(match[2]) + 1, step.step - iteration
-        return [*self._total_steps(_total_of_epochs(total, before) if before else total), step]
+        return [*self._total_steps(_total_of_epochs(total, before)), step]
 
     def _read_wrapped(self, line: bytes) -> list[Step | Notice]:
         """Return the step of NeMo 2 whose record began in a line before, with the fields that are printed so far."""
