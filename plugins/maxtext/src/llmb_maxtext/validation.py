@@ -27,9 +27,9 @@ MESH_AXIS = re.compile(r"(ici|dcn)_\w+_parallelism")
 
 def find_errors(run: Run[Any]) -> list[Fault]:
     """Return all errors of a run, each with its key."""
-    dense = [*unsupported_degrees(run, ("pp", "cp", "ep", "etp")), *check_experts(run)]
     return [
-        *dense,
+        *unsupported_degrees(run, ("pp", "cp", "ep", "etp")),
+        *check_experts(run),
         *_check_mesh(run),
         *_check_config(run),
         *_check_profile(run),
