@@ -13,9 +13,6 @@ import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_run, complete_runs_or_filter, complete_target
 
-STANDARD_INPUT = Path("/dev/stdin")
-"""The log that ``-`` names."""
-
 Spec = Annotated[
     Path,
     typer.Argument(
@@ -71,6 +68,11 @@ def window_option(default: str) -> Any:
 def runs_argument(description: str, metavar: str = "RUN...") -> Any:
     """Return an argument that selects runs by ids, prefixes of ids, or filters in braces."""
     return typer.Argument(metavar=metavar, help=description, show_default=False, autocompletion=complete_runs_or_filter)
+
+
+def log_paths(logs: Sequence[Path]) -> list[Path]:
+    """Return the paths of logs on the command line, on which ``-`` is standard input."""
+    return [Path("/dev/stdin") if str(each) == "-" else each for each in logs]
 
 
 class OptionsError(typer.BadParameter):
@@ -135,8 +137,10 @@ def reject_combination(options: Mapping[str, bool]) -> None:
 
 def parse_window(text: str | None) -> llmb.Window | None:
     """Return the value of --window, or None if it is not set. Raise BadParameter if it is invalid."""
-    if text is None or text == "last":
-        return "last" if text else None
+    if text is None:
+        return None
+    if text == "last":
+        return "last"
     first, colon, last = text.partition(":")
     if colon and first.isdecimal() and last.isdecimal() and int(first) <= int(last):
         return int(first), int(last)

@@ -12,7 +12,6 @@ from llmb.cli import output
 from llmb.cli.completion import complete_recipe
 from llmb.cli.exit_codes import FAILED, SLOWER
 from llmb.cli.options import (
-    STANDARD_INPUT,
     AsJson,
     Dtype,
     Gpus,
@@ -20,6 +19,7 @@ from llmb.cli.options import (
     Steps,
     Variant,
     WithCheck,
+    log_paths,
     note_open_verdicts,
     parse_window,
     window_option,
@@ -68,7 +68,7 @@ def grade(
 
     with with_option_names(), show_activity(f"reading {logs[0]}"):
         graded = llmb.grade(
-            [STANDARD_INPUT if str(each) == "-" else each for each in logs],
+            log_paths(logs),
             recipe=recipe,
             gpu_type=gpu_type,
             dtype=dtype,

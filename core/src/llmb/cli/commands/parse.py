@@ -13,11 +13,12 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_framework, complete_recipe
+from llmb.cli.exit_codes import FAILED
 from llmb.cli.options import (
-    STANDARD_INPUT,
     AsJson,
     OptionsError,
     Steps,
+    log_paths,
     note_ignored,
     parse_window,
     reject_combination,
@@ -108,13 +109,13 @@ def parse(
         output.print_message(f"{log.path}: {NEWEST_FIRST}")
     all_have_steps = _explain_missing_steps(parsed, name, guessed=not stated and not has_steps)
     if error or not all_have_steps:
-        raise typer.Exit(error.exit_code if error else 1)
+        raise typer.Exit(error.exit_code if error else FAILED)
 
 
 def _paths(logs: Sequence[Path] | None, framework: str | None) -> list[Path]:
     """Return the paths to read, by default the directory in which the framework writes its logs."""
     if logs:
-        return [STANDARD_INPUT if str(each) == "-" else each for each in logs]
+        return log_paths(logs)
     if framework is None:
         raise OptionsError("missing argument 'LOG', or option '--framework'")
     return [_log_directory(framework)]
