@@ -97,7 +97,9 @@ def _row(plan: llmb.RunPlan) -> dict[str, str]:
 
 def _layers(run: llmb.Run[Any]) -> str:
     """Return the number of layers, marked if the model is a proxy; "" if the recipe states no architecture."""
-    return str(run.architecture.layers) + (" (proxy)" if run.proxy else "") if run.architecture else ""
+    if not run.architecture:
+        return ""
+    return f"{run.architecture.layers}{' (proxy)' if run.proxy else ''}"
 
 
 def _print_comments(texts: Iterable[str]) -> None:

@@ -129,10 +129,11 @@ def print_list(recipes: Iterable[llmb.Recipe]) -> None:
 def list_row(recipe: llmb.Recipe, older: Sequence[str]) -> tuple[str, ...]:
     """Return address, GPU types, dtypes, numbers of GPUs, baselines, release, older releases and description."""
     entry = _list_entry(recipe)
-    numbers = [str(each) for each in entry["gpus"]]
-    is_open = recipe.rule is not None
-    span = ANY if is_open else numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-    types, dtypes = ANY if is_open else ", ".join(entry["gpu_types"]), ", ".join(entry["dtypes"])
+    types = span = ANY
+    if recipe.rule is None:
+        types, gpus = ", ".join(entry["gpu_types"]), entry["gpus"]
+        span = f"{gpus[0]} to {gpus[-1]}" if len(gpus) > 1 else str(gpus[0])
+    dtypes = ", ".join(entry["dtypes"])
     baselines = f"{entry['baselines']} of {entry['points']}" if entry["baselines"] else "-"
     return recipe.address, types, dtypes, span, baselines, recipe.release, ", ".join(older), recipe.description
 

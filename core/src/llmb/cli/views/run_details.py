@@ -129,12 +129,13 @@ def _describe_process(failure: llmb.Failure) -> str:
 
 
 def job_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
-    """Return a row for each attempt if there are several or one names the next job, and a row for the goodput."""
-    worth_showing = len(result.attempts) > 1 or any(each.followed_by for each in result.attempts)
-    attempts = result.attempts if worth_showing else ()
-    rows = [(f"attempt {each.attempt}", _describe_attempt(each)) for each in attempts]
-    rows += [("goodput", _describe_goodput(result.wall_time))] if result.wall_time else []
-    return [*rows, *(_telemetry_rows(result.telemetry) if result.telemetry else [])]
+    """Return rows for goodput, telemetry and attempts. A single attempt has a row only if it names the next job."""
+    rows = []
+    if len(result.attempts) > 1 or any(each.followed_by for each in result.attempts):
+        rows += [(f"attempt {each.attempt}", _describe_attempt(each)) for each in result.attempts]
+    if result.wall_time:
+        rows.append(("goodput", _describe_goodput(result.wall_time)))
+    return rows + (_telemetry_rows(result.telemetry) if result.telemetry else [])
 
 
 def _describe_attempt(attempt: llmb.Attempt) -> str:
