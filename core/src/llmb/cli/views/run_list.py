@@ -68,10 +68,10 @@ def _with_short_ids(
     if not console.is_terminal or all(len(row[0]) <= room for row in rows):
         return rows
     known = llmb.find_runs().run_ids
-    return [(_shorten_id(str(row[0]), room, known), *row[1:]) for row in rows]
+    return [(_shorten_to_unique(str(row[0]), room, known), *row[1:]) for row in rows]
 
 
-def _shorten_id(run_id: str, room: int, known: Iterable[str]) -> str:
+def _shorten_to_unique(run_id: str, room: int, known: Iterable[str]) -> str:
     """Return the beginning of a run id, with an ellipsis, that no other run id has. It may be longer than the room."""
     kept = max(room - 1, BEGIN_OF_ID)
     others = [other for other in known if other[:kept] == run_id[:kept] and other != run_id]
