@@ -23,7 +23,7 @@ KILLED_BY_SIGPIPE = 141
 
 
 def combined_exit_code(
-    results: Iterable[llmb.RunResult], *, sets: Sequence[llmb.RepeatSet] = (), error: llmb.LlmbError | None = None
+    results: Iterable[llmb.RunResult], *, sets: Sequence[llmb.RepeatSet], error: llmb.LlmbError | None = None
 ) -> int:
     """Return the exit code of several runs: the first of 4, 1, 2, 3 that applies, else 0.
 

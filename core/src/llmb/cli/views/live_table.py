@@ -45,7 +45,7 @@ class RunRow:
 ROW_FIELDS = frozenset(field.name for field in attrs.fields(RunRow))
 
 
-def update_row(row: RunRow, event: llmb.Event, result: llmb.RunResult | None = None) -> RunRow:
+def update_row(row: RunRow, event: llmb.Event, result: llmb.RunResult | None) -> RunRow:
     """Return the row after an event. ``result`` is that of a run that ended, if its record can be read."""
     match event:
         case llmb.Progress(state=state) if state not in llmb.END_STATES:
