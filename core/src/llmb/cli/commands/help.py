@@ -23,7 +23,7 @@ OTHER_TOPICS = {
     **dict.fromkeys(("workload", "toml", "keys"), "spec"),
     **dict.fromkeys(("clusters", "hosts", "machines", "ssh"), "targets"),
 }
-"""Other names of the topics."""
+"""The topics by their own and by other names. These names replace those of `OTHER_NAMES`, which are of commands."""
 
 
 def help_topic(
