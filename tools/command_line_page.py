@@ -21,11 +21,6 @@ INTRODUCTION = """\
 `llmb --help` lists the commands, and `llmb COMMAND --help` prints the options of one. These options are valid before a
 command:
 """
-EXIT_CODES = """\
-## Exit codes
-
-```text
-"""
 
 
 def page() -> str:
@@ -37,7 +32,7 @@ def page() -> str:
         parts.append(f"## {title}\n")
         parts += [_section(name, group.commands[name], context) for name in names]
     codes = llmb.resource_text("llmb.cli.commands.topics", "exit-codes.txt")
-    return "\n".join([*parts, f"{EXIT_CODES}{codes}```\n"])
+    return "\n".join([*parts, f"## Exit codes\n\n```text\n{codes}```\n"])
 
 
 def _section(name: str, command: Any, parent: Any) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from marked_part import replace_between
+
 from llmb.recipes.accelerators import accelerators
 
 PAGE = Path(__file__).parents[1] / "docs/mfu.md"
@@ -13,9 +15,7 @@ DTYPES = ("bf16", "fp8", "nvfp4")
 
 def with_peaks(text: str) -> str:
     """Return the text with the table of all accelerators between its two marks."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{_table()}\n{END}{after}"
+    return replace_between(BEGIN, END, _table(), text)
 
 
 def _table() -> str:

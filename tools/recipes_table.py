@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from marked_part import replace_between
+
 import llmb
 from llmb.cli.views.recipes import LIST_COLUMNS, list_row
 
@@ -10,11 +12,7 @@ BEGIN, END = "<!-- recipes: written by tools/write_docs.py -->\n", "<!-- end of 
 
 def with_recipes(text: str) -> str:
     """Return the text with the table of the installed recipes between its two marks."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"README.md lacks the marks {BEGIN.strip()} and {END.strip()}")
-    return before + BEGIN + "\n" + _table() + "\n" + END + after
+    return replace_between(BEGIN, END, _table(), text)
 
 
 def _table() -> str:
