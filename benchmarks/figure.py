@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,12 @@ def show(figures: Iterable[Figure]) -> int:
 def usual_environment(**more: str) -> dict[str, str]:
     """Return the environment of a user, in which Python caches bytecode, with some more variables."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | more
+
+
+def children_cpu_s() -> float:
+    """Return the CPU time of all ended child processes, which depends less on other load than their duration."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def own_peak_mb() -> float:

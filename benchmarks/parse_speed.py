@@ -33,16 +33,16 @@ from __future__ import annotations
 
 import argparse
 import random
-import resource
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from pathlib import Path
 
 import attrs
-from figure import Figure, show
+from figure import Figure, children_cpu_s, show
 from line_loops import LOOPS, LineLoop
 from made_logs import (
     ABSL,
@@ -147,8 +147,7 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 def _cpu_time_s() -> float:
     """Return the CPU time of this process and of the programs that it started."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    return time.process_time() + children_cpu_s()
 
 
 def figures(size_mb: int = 300, repeats: int = 5, *, diagnosed_mb: int = 500) -> Iterator[Figure]:

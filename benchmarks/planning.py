@@ -6,8 +6,6 @@ python benchmarks/planning.py [--runs 10000]        takes a minute or two
 from __future__ import annotations
 
 import argparse
-import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -15,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from figure import Figure, show
+from figure import Figure, children_cpu_s, show, usual_environment
 
 RECIPES = ("megatron_bridge/llama3.1-8b", "nemo_launcher/llama3.1-8b")
 """Recipes of two frameworks whose publishers have a rule for any number of nodes."""
@@ -48,17 +46,11 @@ def write_spec(folder: Path, runs: int) -> str:
 
 def run_llmb(home: str, *arguments: str) -> tuple[float, float, int]:
     """Run ``llmb``. Return its time and its CPU time in seconds, and the bytes that it wrote on standard output."""
-    env = {**os.environ, "LLMB_HOME": home, "PYTHONDONTWRITEBYTECODE": ""}
-    output = Path(home, "output")
-    started, cpu_before_s = time.perf_counter(), _cpu_time_of_children()
+    env, output = usual_environment(LLMB_HOME=home), Path(home, "output")
+    started, cpu_before_s = time.perf_counter(), children_cpu_s()
     with output.open("wb") as stdout:
         subprocess.run([sys.executable, "-m", "llmb", *arguments], check=True, env=env, stdout=stdout)
-    return time.perf_counter() - started, _cpu_time_of_children() - cpu_before_s, output.stat().st_size
-
-
-def _cpu_time_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return time.perf_counter() - started, children_cpu_s() - cpu_before_s, output.stat().st_size
 
 
 def main() -> None:

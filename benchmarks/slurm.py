@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from figure import Figure, own_peak_mb, show
+from figure import Figure, own_peak_mb, show, usual_environment
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -77,8 +77,7 @@ class Bench:
     @property
     def env(self) -> dict[str, str]:
         path = os.pathsep.join([str(ROOT / "tests/toy"), os.environ.get("PYTHONPATH", "")])
-        compiled = {"PYTHONDONTWRITEBYTECODE": ""}  # as for users: an installed llmb is compiled once
-        return {**os.environ, **self.server.env, **compiled, "LLMB_HOME": str(self.home), "PYTHONPATH": path}
+        return usual_environment(**self.server.env, LLMB_HOME=str(self.home), PYTHONPATH=path)
 
     def llmb(self, *arguments: str) -> float:
         """Run ``llmb`` to its end. Return its time in seconds."""

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
-import resource
 import shlex
 import subprocess
 import sys
@@ -19,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from figure import Figure, show
+from figure import Figure, children_cpu_s, show, usual_environment
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 15
@@ -27,18 +25,10 @@ PAIRS = 7
 """Number of trainings with and without llmb. Trainings on the same machine differ by a second or more."""
 
 
-def children_cpu_s() -> float:
-    """Return the CPU time of all ended child processes, which depends less on other load than their duration."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def best(
-    commands: dict[str, list[str]], repeats: int = REPEATS, clock: Callable[[], float] = time.perf_counter
-) -> dict[str, float]:
+def best(commands: dict[str, list[str]], clock: Callable[[], float] = time.perf_counter) -> dict[str, float]:
     """Return the time in seconds of the fastest of many runs of each command. The commands take turns."""
     fastest = dict.fromkeys(commands, float("inf"))
-    for _ in range(repeats):
+    for _ in range(REPEATS):
         for name, command in commands.items():
             started = clock()
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -75,17 +65,18 @@ LINES = {
 """Command lines that a shell completes, by what is completed."""
 
 
+def completing(line: str) -> list[str]:
+    """Return the variables with which bash requests the completion of a line."""
+    return ["_LLMB_COMPLETE=complete_bash", f"COMP_WORDS={line}", f"COMP_CWORD={len(line.split()) - 1}"]
+
+
 def completion() -> Iterator[Figure]:
     """Compare the completion of each kind of value with that of a command, with 1,000 recorded runs."""
     with tempfile.TemporaryDirectory() as home:
         for number in range(1000):
             Path(home, "runs", f"k{number:04}-tiny").mkdir(parents=True)
         llmb = [sys.executable, "-m", "llmb"]
-        settings = ["env", f"LLMB_HOME={home}", "_LLMB_COMPLETE=complete_bash"]
-        commands = {
-            what: [*settings, f"COMP_WORDS={line}", f"COMP_CWORD={len(line.split()) - 1}", *llmb]
-            for what, line in LINES.items()
-        }
+        commands = {what: ["env", f"LLMB_HOME={home}", *completing(line), *llmb] for what, line in LINES.items()}
         milliseconds = {what: 1000 * seconds for what, seconds in best(commands).items()}
     slowest = max(milliseconds, key=lambda what: milliseconds[what])
     detail = ", ".join(f"{what} {each:.0f} ms" for what, each in milliseconds.items())
@@ -112,17 +103,15 @@ def packs() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as site:
         for number in range(PACKS):
             _install_pack(Path(site), f"pack{number}")
-        line = LINES["recipe"]
-        complete = ["_LLMB_COMPLETE=complete_bash", f"COMP_WORDS={line}", f"COMP_CWORD={len(line.split()) - 1}"]
         llmb = [sys.executable, "-m", "llmb"]
-        begin = {"llmb recipes": (["env"], ["recipes", "--json"]), "completing a recipe": (["env", *complete], [])}
-        commands = {
-            f"{what}{suffix}": [*env, *settings, *llmb, *words]
-            for what, (env, words) in begin.items()
-            for suffix, settings in (("", []), (" with packs", [f"PYTHONPATH={site}"]))
+        calls = {
+            "llmb recipes": [*llmb, "recipes", "--json"],
+            "completing a recipe": [*completing(LINES["recipe"]), *llmb],
         }
+        commands = {what: ["env", *words] for what, words in calls.items()}
+        commands |= {f"{what} with packs": ["env", f"PYTHONPATH={site}", *words] for what, words in calls.items()}
         seconds = best(commands, clock=children_cpu_s)
-    for what in ("llmb recipes", "completing a recipe"):
+    for what in calls:
         detail = f"CPU {1000 * seconds[f'{what} with packs']:.0f} ms, {1000 * seconds[what]:.0f} ms"
         ratio = seconds[f"{what} with packs"] / seconds[what]
         yield Figure(f"{what} with {PACKS} packs / without", ratio, 1.5, detail=detail)
@@ -142,14 +131,12 @@ def quickstart(repeats: int) -> Iterator[Figure]:
     """Compare the quickstart under llmb with its training command alone, in the same environment."""
     with tempfile.TemporaryDirectory() as home:
         llmb = [sys.executable, "-m", "llmb", "run", str(ROOT / "examples/quickstart.toml"), "--json"]
-        env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        env["LLMB_HOME"] = home
+        env = usual_environment(LLMB_HOME=home)
         started = time.perf_counter()
         # installs the environment, measures the peak FLOP/s, and fills the compilation cache
         trained(llmb, env)
-        yield Figure(
-            "the quickstart for the first time, its packages downloaded", time.perf_counter() - started, 120, "s"
-        )
+        what = "the quickstart for the first time, its packages downloaded"
+        yield Figure(what, time.perf_counter() - started, 120, "s")
         under_llmb, alone = [], []
         for _ in range(repeats):
             started = time.perf_counter()

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from figure import Figure, show
+from figure import Figure, children_cpu_s, show
 
 from llmb import resource_text
 
@@ -42,12 +42,11 @@ def figures(samples: int = SAMPLES) -> Iterator[Figure]:
         data.write_text("".join(LINE.format(gpu) for gpu in range(GPUS)) * samples)
         environment = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "SAMPLES": str(data)}
         environment.pop("CUDA_VISIBLE_DEVICES", None)
-        before = os.times()
+        before_s = children_cpu_s()
         command = ["bash", str(script), str(int(INTERVAL_S))]
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-        after = os.times()
+        cpu_s = children_cpu_s() - before_s
     assert done.stdout.count(", gpu, ") == GPUS * samples
-    cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
     yield Figure(
         f"sampling {GPUS} GPUs every {INTERVAL_S:g} s, without nvidia-smi: share of one core",
         100 * cpu_s / (samples * INTERVAL_S),
