@@ -17,6 +17,8 @@ DAYS = 0.02
 ARITHMETIC = 1e-9
 """The relative error of values that llmb computes from published ones."""
 
+ADVICE = "check the numbers and global_batch_size, or explain the difference in notes"
+
 
 def inconsistent_baselines(recipe: Recipe) -> Iterator[str]:
     """Yield a message for each baseline whose tokens/s or days do not follow from step time and global batch.
@@ -24,22 +26,11 @@ def inconsistent_baselines(recipe: Recipe) -> Iterator[str]:
     A baseline with a note is left out, because notes describe known irregularities.
     """
     for point in recipe.points:
+        batch = point.parallelism.global_batch_size * point.seq_len
         for baseline in baselines_of(point):
-            batch = point.parallelism.global_batch_size * point.seq_len
-            if baseline.note:
-                continue
-            if problem := _days_problem(baseline, batch):
-                yield f"{describe_point(recipe.address, point)}: {problem}"
-            if baseline.tokens_per_s is None:
-                continue
-            tokens = baseline.tokens_per_s * baseline.step_time_s
-            if abs(tokens / batch - 1) > _tolerance(baseline, point.gpus):
-                place = describe_point(recipe.address, point)
-                yield (
-                    f"{place}: {baseline.tokens_per_s:g} tokens/s x {baseline.step_time_s:g} s "
-                    f"are {tokens:.0f} tokens, but a step has {batch}; check the numbers and global_batch_size, "
-                    "or explain the difference in notes"
-                )
+            if not baseline.note:
+                problems = (_days_problem(baseline, batch), _tokens_problem(baseline, batch, point.gpus))
+                yield from (f"{describe_point(recipe.address, point)}: {problem}" for problem in problems if problem)
 
 
 def _days_problem(baseline: Baseline, batch: int) -> str:
@@ -51,9 +42,19 @@ def _days_problem(baseline: Baseline, batch: int) -> str:
         return ""
     return (
         f"days_per_1t_tokens = {baseline.days_per_1t_tokens:g}, "
-        f"but {days:.3g} days follow from {baseline.step_time_s:g} s; "
-        "check the numbers and global_batch_size, or explain the difference in notes"
+        f"but {days:.3g} days follow from {baseline.step_time_s:g} s; {ADVICE}"
     )
+
+
+def _tokens_problem(baseline: Baseline, batch: int, gpus: int) -> str:
+    """Return the difference of the tokens of the published rate from those of a step, or ""."""
+    if baseline.tokens_per_s is None:
+        return ""
+    tokens = baseline.tokens_per_s * baseline.step_time_s
+    if abs(tokens / batch - 1) <= _tolerance(baseline, baseline.tokens_per_s, gpus):
+        return ""
+    rate = f"{baseline.tokens_per_s:g} tokens/s x {baseline.step_time_s:g} s"
+    return f"{rate} are {tokens:.0f} tokens, but a step has {batch}; {ADVICE}"
 
 
 def baselines_of(point: Point) -> tuple[Baseline, ...]:
@@ -72,9 +73,8 @@ def names_document(source: str) -> bool:
     return bool(_LINK.search(source)) or len(_WORD.findall(source)) > 1
 
 
-def _tolerance(baseline: Baseline, gpus: int) -> float:
+def _tolerance(baseline: Baseline, tokens_per_s: float, gpus: int) -> float:
     """Return the relative difference that the rounding of the published values explains."""
-    tokens_per_s = baseline.tokens_per_s or 1
     of_tokens = max(_rounding(tokens_per_s), _rounding(tokens_per_s / gpus))
     of_tflops = _rounding(baseline.tflops_per_gpu) if baseline.tflops_per_gpu else 0
     return _rounding(baseline.step_time_s) + of_tokens + of_tflops + ARITHMETIC
