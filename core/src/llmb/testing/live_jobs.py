@@ -181,9 +181,9 @@ class LiveJobs:
         found = self.host.run(f"{search} <<'END_OF_TEXT'\n{text}\nEND_OF_TEXT").stdout.splitlines()
         return [path.removeprefix(f"{job.directory}/") for path in dict.fromkeys(found)]
 
-    def is_lock_free(self, job: Job, name: str) -> bool:
-        """Check whether all processes that hold a lock end within `KILLED_S`."""
-        command = ["flock", "-w", str(KILLED_S), f"{job.directory}/{name}", "true"]
+    def is_lock_free(self, job: Job) -> bool:
+        """Check whether all processes that hold the file ``lock`` of a job end within `KILLED_S`."""
+        command = ["flock", "-w", str(KILLED_S), f"{job.directory}/lock", "true"]
         return self.host.run(shlex.join(command)).exit_code == 0
 
     def _logs_end(self) -> str:

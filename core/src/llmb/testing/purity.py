@@ -35,9 +35,7 @@ def recorded_effects() -> Iterator[list[str]]:
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     effects = getattr(_state, "effects", None)
-    if effects is None:
-        return
-    if arguments and _is_bytecode(arguments[0]):
+    if effects is None or (arguments and _is_bytecode(arguments[0])):
         return
     if event == "open" and _is_write(arguments):
         effects.append(f"opened {arguments[0]!r} for writing")

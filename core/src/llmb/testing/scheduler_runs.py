@@ -185,7 +185,7 @@ class RunContract(SchedulerJobs):
             jobs.submit(neighbour)
             jobs.cancel(job)
             jobs.check_cause(job, jobs.await_end(job), "cancelled")
-            if not jobs.is_lock_free(job, "lock"):
+            if not jobs.is_lock_free(job):
                 fail("a process of the cancelled job still runs; end the children of its ranks too")
             jobs.open_gate(neighbour)
             with contextlib.suppress(LlmbError):
