@@ -179,18 +179,11 @@ class Grader:
 
     def _notes(self, runs: Sequence[GradedRun], judgement: Judgement) -> tuple[str, ...]:
         """Return what a reader of the grade should know: a proxy, and what is special about the logs."""
-        of_runs = {
-            run.name: [
-                note
-                for note in (
-                    self._describe_other_batch(run.log),
-                    *describe_log(run, self._advice),
-                    *describe_unmeasured(run, self._published_s),
-                )
-                if note and note not in judgement.reason
-            ]
-            for run in runs
-        }
+        of_runs: dict[str, list[str]] = {}
+        for run in runs:
+            of_log = (*describe_log(run, self._advice), *describe_unmeasured(run, self._published_s))
+            notes = (self._describe_other_batch(run.log), *of_log)
+            of_runs[run.name] = [note for note in notes if note and note not in judgement.reason]
         proxy = proxy_note(self.point.model, self.recipe.published_model(self.point))
         return tuple(filter(None, (proxy, *merge_notes(of_runs))))
 

@@ -70,7 +70,8 @@ class MLPerfRecords:
             loss = next((values[name] for name in _LOSSES if name in values), None)
             if number and loss is not None:
                 self._loss = number, loss
-                self.losses += [Step(step=number, loss=loss)] if not self._last else []
+                if not self._last:
+                    self.losses.append(Step(step=number, loss=loss))
         elif number is not None and (number, False) == self._block:
             self._uncounted = values
         elif number:
