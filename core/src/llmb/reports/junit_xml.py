@@ -81,12 +81,11 @@ def _find_incomplete(each: ReportedSet) -> ReportedRun | None:
 
 
 def _counts(sets: Sequence[ReportedSet]) -> dict[str, int]:
-    errors = [each for each in sets if _find_incomplete(each)]
-    rest = [each for each in sets if each not in errors]
+    rest = [each for each in sets if not _find_incomplete(each)]
     return {
         "tests": len(sets),
         "failures": sum(each.verdict == "fail" for each in rest),
-        "errors": len(errors),
+        "errors": len(sets) - len(rest),
         "skipped": sum(each.verdict not in ("pass", "fail") for each in rest),
     }
 
