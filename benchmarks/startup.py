@@ -20,6 +20,7 @@ from typing import Any
 from figure import Figure, children_cpu_s, show, usual_environment
 
 ROOT = Path(__file__).parents[1]
+LLMB = (sys.executable, "-m", "llmb")
 REPEATS = 15
 PAIRS = 7
 """Number of trainings with and without llmb. Trainings on the same machine differ by a second or more."""
@@ -75,8 +76,7 @@ def completion() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as home:
         for number in range(1000):
             Path(home, "runs", f"k{number:04}-tiny").mkdir(parents=True)
-        llmb = [sys.executable, "-m", "llmb"]
-        commands = {what: ["env", f"LLMB_HOME={home}", *completing(line), *llmb] for what, line in LINES.items()}
+        commands = {what: ["env", f"LLMB_HOME={home}", *completing(line), *LLMB] for what, line in LINES.items()}
         milliseconds = {what: 1000 * seconds for what, seconds in best(commands).items()}
     slowest = max(milliseconds, key=lambda what: milliseconds[what])
     detail = ", ".join(f"{what} {each:.0f} ms" for what, each in milliseconds.items())
@@ -103,10 +103,9 @@ def packs() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as site:
         for number in range(PACKS):
             _install_pack(Path(site), f"pack{number}")
-        llmb = [sys.executable, "-m", "llmb"]
         calls = {
-            "llmb recipes": [*llmb, "recipes", "--json"],
-            "completing a recipe": [*completing(LINES["recipe"]), *llmb],
+            "llmb recipes": [*LLMB, "recipes", "--json"],
+            "completing a recipe": [*completing(LINES["recipe"]), *LLMB],
         }
         commands = {what: ["env", *words] for what, words in calls.items()}
         commands |= {f"{what} with packs": ["env", f"PYTHONPATH={site}", *words] for what, words in calls.items()}
@@ -130,7 +129,7 @@ def _install_pack(site: Path, name: str) -> None:
 def quickstart(repeats: int) -> Iterator[Figure]:
     """Compare the quickstart under llmb with its training command alone, in the same environment."""
     with tempfile.TemporaryDirectory() as home:
-        llmb = [sys.executable, "-m", "llmb", "run", str(ROOT / "examples/quickstart.toml"), "--json"]
+        llmb = [*LLMB, "run", str(ROOT / "examples/quickstart.toml"), "--json"]
         env = usual_environment(LLMB_HOME=home)
         started = time.perf_counter()
         # installs the environment, measures the peak FLOP/s, and fills the compilation cache
