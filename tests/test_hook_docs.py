@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -20,6 +21,9 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/hooks.md").read_text()
 PUBLISHING = (ROOT / "docs/plugins.md").read_text()
 KINDS = dict(re.findall(r"^## An? (\w+)\n((?:(?!## ).*\n)*)", PAGE, re.MULTILINE))
+MOMENTS = dict(
+    re.findall(r"^\| ([^|]+) \| (.*`\w+`.*) \|$", PAGE.partition("## When llmb")[2].partition("\n## ")[0], re.M)
+)
 HOOKS = {"framework": llmb.FrameworkHooks, "scheduler": llmb.SchedulerHooks, "extension": llmb.ExtensionHooks}
 SPEC = '[workload]\nrecipe = "acme/small"\ngpu_type = "acme1"\ndtype = "bf16"\ngpus = 1\n[target]\nscheduler = "acme"\n'
 
@@ -60,6 +64,31 @@ def test_every_hook_has_its_heading_as_it_is_called(kind: str) -> None:
     hooks = {**dict.fromkeys(HOOKS[kind].__annotations__), **vars(HOOKS[kind])}
     stated = [as_headed(name, hook) for name, hook in hooks.items() if not name.startswith("_")]
     assert sorted(re.findall(r"^### (.*)$", KINDS[kind], re.MULTILINE)) == sorted(stated)
+
+
+def test_the_table_of_moments_names_every_hook() -> None:
+    hooks = {name for each in HOOKS.values() for name, hook in vars(each).items() if hasattr(hook, "llmb_spec")}
+    assert set(re.findall(r"`(\w+)`", "".join(MOMENTS.values()))) == hooks
+
+
+def test_a_plan_calls_the_hooks_in_the_order_of_the_table(acme: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(acme / "site"))
+    importlib.invalidate_caches()
+    called: list[str] = []
+
+    def note_call(frame: FrameType, event: str, _arg: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(str(acme / "site")):
+            called.append(frame.f_code.co_name)
+
+    registry = llmb.PluginRegistry()
+    workload = llmb.load(acme / "spec.toml", overrides=["framework.words=9"])
+    sys.setprofile(note_call)
+    try:
+        llmb.plan(workload, registry=registry)
+    finally:
+        sys.setprofile(None)
+    stated = re.findall(r"`(\w+)`", MOMENTS["a run is planned"])
+    assert [*dict.fromkeys(each for each in called if each in stated)] == stated
 
 
 def test_the_pieces_are_plugins_with_every_hook(acme: Path, monkeypatch: pytest.MonkeyPatch) -> None:
