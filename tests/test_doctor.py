@@ -190,6 +190,17 @@ def test_the_keys_of_a_spec_are_set_as_in_a_run(toy: Any, llmb: Llmb) -> None:
         assert (done.status, done.err) == (2, "llmb: --set requires a SPEC; see `llmb doctor --help`\n")
 
 
+def test_the_items_of_a_run_are_those_of_the_engine_that_works(
+    toy: Any, llmb: Llmb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    podman = "[ $1 != info ] || echo '4.3.1|/'"
+    path = install_programs(toy.folder / "bin", docker="echo 'the daemon is not running' >&2; exit 1", podman=podman)
+    monkeypatch.setenv("PATH", path)
+    spec = toy.spec(workload={"image": "example/image"}, target={"scheduler": "local"})
+    items = {name for name in checks(llmb, spec, status=0) if "image" in name}
+    assert items == {"podman image example/image"}
+
+
 def install(folder: Path, name: str, kind: str, code: str) -> None:
     """Install a plugin with this module."""
     info = folder / f"llmb_{name}-1.0.dist-info"

@@ -50,6 +50,8 @@ def check_job(planned: RunPlan, registry: PluginRegistry) -> tuple[DoctorCheck, 
 def _check_runs(plans: Sequence[RunPlan], group: TargetGroup, registry: PluginRegistry) -> Iterator[DoctorCheck]:
     """Yield the checks of one target and of the runs on it."""
     yield from probe_target(group)
+    planned = [_plan_with_facts(each, group, registry) for each in plans]
+    plans = [each for each, _ in planned]
     tasks = {task.key: task for each in plans for task in each.tasks}
     complete = find_complete_tasks(tasks.values(), group.host)
     missing = [task for task in tasks.values() if task.key not in complete]
@@ -57,25 +59,38 @@ def _check_runs(plans: Sequence[RunPlan], group: TargetGroup, registry: PluginRe
     target = attrs.evolve(group.with_facts(plans[0].target), images=any(each.images for each in plans))
     yield from check_scheduler(group, target, scripts)
     several = len({each.run.name for each in plans}) > 1
-    for each in plans:
+    for each, error in planned:
         prefix = f"{each.run.name}: " if several else ""
-        for check in _check_run(each, group, registry):
+        for check in [_failed_check(error)] if error else _check_run(each, registry):
             yield attrs.evolve(check, name=f"{prefix}{check.name}")
     yield from check_disk_space(tasks.values(), complete, group)
     yield from _check_secrets(plans, missing)
 
 
-def _check_run(planned: RunPlan, group: TargetGroup, registry: PluginRegistry) -> Iterator[DoctorCheck]:
-    """Yield the checks of one run: those of its jobs, or the errors that the facts of the target reveal."""
+def _plan_with_facts(
+    planned: RunPlan, group: TargetGroup, registry: PluginRegistry
+) -> tuple[RunPlan, LlmbError | None]:
+    """Return the plan of a run on a target with facts. If they rule it out, return the old plan and the error."""
     spec = attrs.evolve(planned.spec, target=group.with_facts(planned.target))
     try:
-        again = plan_run(spec, registry)
-        yield from check_job(again, registry)
+        return plan_run(spec, registry), None
     except LlmbError as error:
-        yield DoctorCheck(name="run", ok=False, detail=one_line(error))
+        return planned, error
+
+
+def _check_run(planned: RunPlan, registry: PluginRegistry) -> Iterator[DoctorCheck]:
+    """Yield the checks of one run: those of its jobs, or the error of the plugin that makes them."""
+    try:
+        yield from check_job(planned, registry)
+    except LlmbError as error:
+        yield _failed_check(error)
     else:
-        nodes = counted(again.job.nodes, f"{again.run.gpu_type} node")
-        yield DoctorCheck(name="run", ok=True, detail=f"{again.run.recipe}: {nodes}")
+        nodes = counted(planned.job.nodes, f"{planned.run.gpu_type} node")
+        yield DoctorCheck(name="run", ok=True, detail=f"{planned.run.recipe}: {nodes}")
+
+
+def _failed_check(error: LlmbError) -> DoctorCheck:
+    return DoctorCheck(name="run", ok=False, detail=one_line(error))
 
 
 def _check_secrets(plans: Iterable[RunPlan], missing: Iterable[TaskPlan]) -> Iterator[DoctorCheck]:
