@@ -100,6 +100,16 @@ def test_a_runtime_that_does_not_suit_the_recipe_is_rejected(runtime: str, base:
         Local().prepare_env(Environment(base=base), target(runtime=runtime))
 
 
+def test_a_setting_that_enroot_does_not_support_is_rejected() -> None:
+    container = ContainerOptions(network="none", memory_gb=2.0, options=("--rw",))
+    in_image = job(environment=Environment(base=IMAGE))
+    with pytest.raises(SpecError) as caught:
+        Local().build_job(in_image, target(runtime="enroot", container=container))
+    assert [fault.key for fault in caught.value.faults] == ["target.container.network", "target.container.memory_gb"]
+    assert "enroot does not support this key" in str(caught.value)
+    assert Local().build_job(in_image, target(runtime="docker", container=container)).text
+
+
 @pytest.mark.parametrize("installed", [True, False])
 def test_an_environment_needs_no_uv_beside_llmb(installed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The package without its program, or no package, as after `pip install --no-deps`. The task searches for uv."""

@@ -26,7 +26,7 @@ def _one_line(_instance: Any, _attribute: attrs.Attribute[Any], value: str | tup
 
 @attrs.frozen(kw_only=True)
 class ContainerOptions:
-    """Keys of [target.container]. The defaults suit training on several GPUs. Enroot supports ``options`` only."""
+    """Keys of [target.container]. The defaults suit training on several GPUs. Enroot supports only ``options``."""
 
     network: str = attrs.field(default="host", validator=_one_line)
     """Network of the container, as the engine's option of that name takes it. Example: ``"none"``"""

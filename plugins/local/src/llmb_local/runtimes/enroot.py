@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 
+import attrs
+
 from llmb import (
     Environment,
     Fault,
@@ -21,7 +23,7 @@ from llmb import (
     squashfs_functions,
 )
 from llmb_local.bash_files import bash_file
-from llmb_local.options import LocalOptions
+from llmb_local.options import ContainerOptions, LocalOptions
 
 DRIVER_CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
 """The variable from which enroot's hook reads which parts of NVIDIA's driver a container needs."""
@@ -55,9 +57,10 @@ class Enroot:
     def container(self, job: Job, target: Target[LocalOptions]) -> str:
         """Return the settings of the job, followed by enroot_start.sh.
 
-        Raise SpecError if enroot cannot mount a path.
+        Raise SpecError if enroot cannot mount a path, or does not support a key of [target.container].
         """
         assert isinstance(job.environment.base, Image)
+        _check_options(target.options.container)
         file = image_file(job.environment.base, target.cache)
         stated = "yes" if target.options.machine_gpus is not None else ""
         settings = assignments(engine="enroot", image=job.environment.base.ref, file=file, gpus_stated=stated)
@@ -84,6 +87,14 @@ def image_file(image: Image, cache: str) -> str:
     """Return the path of the imported image."""
     name = re.sub("[/:@]", "+", image.ref)
     return f"{cache}/enroot/{name}-{content_key(image.ref, image.digest or '')}.sqsh"
+
+
+def _check_options(container: ContainerOptions) -> None:
+    """Raise SpecError for each key other than ``options`` that the user set to another value than its default."""
+    others = [field for field in attrs.fields(ContainerOptions) if field.name != "options"]
+    if wrong := [field.name for field in others if getattr(container, field.name) != field.default]:
+        message, expected = "enroot does not support this key", "no such key, or target.runtime with another engine"
+        raise SpecError(*(Fault(message=message, key=f"target.container.{name}", expected=expected) for name in wrong))
 
 
 def _mount(mount: Mount) -> str:
