@@ -37,9 +37,13 @@ def fill_remedy(failure: Failure, plan: RunPlan, record: RunRecord, steps_done: 
 
 
 def _longer_limit(plan: RunPlan, steps_done: int) -> str:
-    """Return a duration of at least twice the time limit, with a quarter to spare for the missing steps."""
+    """Return a duration of at least twice the time limit, with a quarter to spare for the missing steps.
+
+    The limit is rounded up to full minutes, because some schedulers count in minutes.
+    """
     factor = SPARE * plan.run.steps / steps_done if steps_done else 0
-    minutes = math.ceil(min(plan.job.time_limit_s * max(2, factor), LONGEST_S) / 60)
+    limit_minutes = math.ceil(plan.job.time_limit_s / 60)
+    minutes = math.ceil(min(limit_minutes * max(2, factor), LONGEST_S / 60))
     return f"{minutes}m" if minutes % 60 else f"{minutes // 60}h"
 
 
