@@ -63,7 +63,21 @@ def fill(folder: Path) -> Path:
                     file.write(b"x" * 4096)
             subprocess.run(["sync", "--file-system", filler], check=True)
             full = full + 1 if file.tell() == size else 0
+    if _is_btrfs(folder):
+        _limit_to_use(folder)
     return filler
+
+
+def _is_btrfs(folder: Path) -> bool:
+    words = ["stat", "--file-system", "--format=%T", folder]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip() == "btrfs"
+
+
+def _limit_to_use(folder: Path) -> None:
+    """Lower the quota to what is in use. btrfs also counts reserved space, and frees it later if it is not needed."""
+    show = ["btrfs", "qgroup", "show", "--raw", folder]
+    last = subprocess.run(show, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+    subprocess.run(["btrfs", "qgroup", "limit", last.split()[1], folder], check=True, capture_output=True)
 
 
 def describe(folder: Path) -> str:
