@@ -8,8 +8,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --mem=0
 #SBATCH --exclusive
-# Slurm runs this script once, on the first node. srun runs it again as every rank of every phase, with the argument
-# "rank".
+# Slurm runs this script once, on the first node. srun runs it as every rank of every phase, with the argument "rank".
 set -u
 run_dir=/work/runs/abcde-tiny
 cd "$run_dir" || exit 1
@@ -49,8 +48,7 @@ environment() {
   [ "$1" = outside ] || export VIRTUAL_ENV=/work/cache/venv/venv-e6582539815e PATH=/work/cache/venv/venv-e6582539815e/bin:$PATH
 }
 
-# run_rank PLACE COMMAND...: run a command as the rank whose variables Slurm has set. PLACE is "inside" or "outside" the
-# container or virtual environment.
+# run_rank PLACE COMMAND...: run a command as a rank, "inside" or "outside" its container or virtual environment.
 run_rank() {
   environment "$1"
   export_master "$LLMB_MASTER_ADDR" "$LLMB_MASTER_PORT"
@@ -58,22 +56,16 @@ run_rank() {
   [ "$1" = outside ] || . ./provenance.sh rank 'SLURM_*'
   read_secrets
   shift
-  run_command "$@"
-}
-
-# run_command COMMAND...: run a command, and end as it does. After a failure, wait a moment first: srun kills the other
-# ranks then, and drops output that it has not received yet, such as a traceback. Slurm sends signals to both processes.
-run_command() {
-  local status stderr
+  # After a failure, wait until srun has received the output.
+  local stderr status
   trap : HUP INT QUIT TERM USR1 USR2
-  exec {stderr}>&2 2>/dev/null # bash would report a signal that ends the command
-  "$@" 2>&"$stderr" {stderr}>&-
+  exec {stderr}>&2 2>/dev/null
+  "$@" 2>&"$stderr" {stderr}>&- && exit
   status=$?
-  [ $status = 0 ] && exit
   sleep 0.3
   ulimit -c 0
   trap - HUP INT QUIT TERM USR1 USR2
-  ((status <= 128 || status > 192)) || kill -s $((status - 128)) $$
+  ((status <= 128 || status > 192)) || kill -$((status - 128)) $$
   exit $status
 }
 
@@ -84,8 +76,7 @@ esac
 
 export LLMB_JOB_ID=abcde-tiny LLMB_RUN_DIR=$run_dir LLMB_ATTEMPT=${SLURM_RESTART_COUNT:-0}
 
-# Only one job ever runs in this directory; a duplicate exits. Creating a symbolic link is atomic on network file
-# systems too.
+# Only one job runs in this directory; a duplicate exits. Links are created atomically, also on network file systems.
 ln -s "$SLURM_JOB_ID" claim 2>/dev/null
 claimed=$(readlink claim)
 if [ "$claimed" != "$SLURM_JOB_ID" ]; then
@@ -126,8 +117,7 @@ export_master "${nodes[0]}" "$(free_port $((20000 + SLURM_JOB_ID % 10000)))"
 
 all_ranks=(--nodes=2 --ntasks=2 --ntasks-per-node=1)
 
-# phase NAME SRUN_OPTION... COMMAND...: run a phase, and return when all ranks have ended. One failed rank ends the
-# others.
+# phase NAME SRUN_OPTION... COMMAND...: run a phase until all ranks have ended. One failed rank ends the others.
 phase() {
   local name=$1 log_length status how ranks message
   shift
@@ -151,8 +141,8 @@ phase() {
   exit "$status"
 }
 
-# first_failure LENGTH: print ranks and nodes, and the message of the first failure, separated by a tab, from the log
-# after its first LENGTH bytes. srun may exit with the code of a rank that it killed.
+# first_failure LENGTH: print ranks and nodes of the first failure and its message, separated by a tab, from the log after
+# LENGTH bytes. srun may exit with the code of a rank that it killed.
 first_failure() {
   tail -c "+$(($1 + 1))" slurm.log | sed -n 's/^srun: error: \(.*\): task\(s\{0,1\} [0-9,-]*\): /rank\2 on \1\t/p' | head -n 1
 }
