@@ -29,6 +29,31 @@ def test_after_ctrl_c_the_table_stays_and_the_attach_command_is_the_last_text(to
     assert "3 runs: 1 running, 2 queued" in screen.text
 
 
+TWICE = """
+import os, signal, sys
+from llmb.cli.views.choose_view import open_view
+from llmb.cli.views.live_view import LiveView
+draw_final_table = LiveView.close
+def close(view):
+    os.kill(os.getpid(), signal.SIGINT)
+    draw_final_table(view)
+LiveView.close = close
+try:
+    with open_view() as view:
+        view.add_runs(["a-run"])
+        raise KeyboardInterrupt
+except KeyboardInterrupt:
+    print("detached", file=sys.stderr)
+"""
+
+
+def test_a_second_ctrl_c_does_not_interrupt_the_final_table() -> None:
+    screen = Screen([sys.executable, "-c", TWICE])
+    assert screen.end() == 0
+    assert screen.lines[1:2] == ["a-run"]
+    assert screen.lines[-1] == "detached"
+
+
 def test_after_ctrl_c_the_command_that_follows_logs_is_on_a_line_of_its_own(toy: Any) -> None:
     spec = toy.spec(framework={"gate": str(toy.gate), "gate_step": 3})
     assert toy.llmb("run", spec, "--detach").returncode == 0

@@ -35,7 +35,21 @@ def open_view() -> Iterator[View]:
         with redirect_stderr(LinesAbove(area)), _on_sigcont(view.forget_position), Repeater(view.draw_if_changed):
             yield view
     finally:
-        view.close()
+        with _ignore_ctrl_c():
+            view.close()
+
+
+@contextmanager
+def _ignore_ctrl_c() -> Iterator[None]:
+    """Ignore Ctrl-C until the block ends. A second one would leave the cursor within a table that is half drawn."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
