@@ -31,38 +31,29 @@ def open_view() -> Iterator[View]:
 
     area = LiveArea(output.console(stderr=True))
     view = LiveView(area)
+    continued = _signal_handler(signal.SIGCONT, lambda *_: view.forget_position())  # after Ctrl-Z
     try:
-        with redirect_stderr(LinesAbove(area)), _on_sigcont(view.forget_position), Repeater(view.draw_if_changed):
+        with redirect_stderr(LinesAbove(area)), continued, Repeater(view.draw_if_changed):
             yield view
     finally:
-        with _ignore_ctrl_c():
+        # a second Ctrl-C would leave the cursor within a table that is half drawn
+        with _signal_handler(signal.SIGINT, signal.SIG_IGN):
             view.close()
 
 
 @contextmanager
-def _ignore_ctrl_c() -> Iterator[None]:
-    """Ignore Ctrl-C until the block ends. A second one would leave the cursor within a table that is half drawn."""
+def _signal_handler(
+    number: signal.Signals, handler: Callable[[int, object], object] | signal.Handlers
+) -> Iterator[None]:
+    """Handle a signal in this way until the block ends."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _on_sigcont(act: Callable[[], None]) -> Iterator[None]:
-    """Call ``act`` whenever this process continues after Ctrl-Z, until the block ends."""
-    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
-        yield
-        return
-    before = signal.signal(signal.SIGCONT, lambda *_: act())
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGCONT, before)
+        signal.signal(number, before)
 
 
 @contextmanager
