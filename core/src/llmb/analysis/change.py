@@ -7,8 +7,8 @@ from typing import Literal
 
 import attrs
 
-from llmb.analysis.confidence import Group, margin_of_change
 from llmb.analysis.mann_whitney import mann_whitney_p
+from llmb.analysis.margins import Group, margin_of_change
 from llmb.analysis.verdict import Repeat, steady_states_of, windows_of
 
 Call = Literal["slower", "faster", "none"]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from llmb.analysis.confidence import MOST_REPEATS, Group, margin_of_mean, repeats_to_settle
+from llmb.analysis.margins import Group, margin_of_mean
 from llmb.analysis.measuring_window import MeasuredWindow, Summary
 from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
 from llmb.values.error_text import counted, first_names
@@ -32,6 +32,9 @@ INCOMPARABLE = "not comparable with the baseline"
 
 MOST_NAMED = 4
 """The most repeats that a reason names."""
+
+MOST_REPEATS = 10
+"""Upper limit of the number of repeats that llmb recommends."""
 
 TOO_CLOSE = f"too close to the limit for {MOST_REPEATS} more repeats to settle it"
 
@@ -151,6 +154,11 @@ def _judge_group(group: Group, published_s: float, tolerance: float) -> Judgemen
     more = repeats_to_settle(group, abs(ratio - limit) / ratio)
     advice = f"about {counted(more, 'more repeat')} would settle it" if more else TOO_CLOSE
     return attrs.evolve(add_clause(judgement, advice), more_repeats=more)
+
+
+def repeats_to_settle(group: Group, distance: float) -> int:
+    """Return how many more runs would reduce the relative margin to ``distance``, or 0 if more than `MOST_REPEATS`."""
+    return next((more for more in range(1, MOST_REPEATS + 1) if margin_of_mean(group, more=more) <= distance), 0)
 
 
 def _compare_with_steady_states(

@@ -1,4 +1,4 @@
-"""Uncertainty of a mean of few runs: their spread, the noise of their steps, and Student's t.
+"""Margins of step times: the uncertainty of a mean of few runs, from their spread and the noise of their steps.
 
 Two runs on a healthy system differ by some tenths of a percent, which the steps of one run cannot show. The spread of
 runs therefore starts from 0.5 % with 3 degrees of freedom: 109 groups of repeated runs of MLPerf Training v5.1 have a
@@ -18,9 +18,6 @@ PRIOR_STD = 0.005
 
 PRIOR_FREEDOM = 3
 """Degrees of freedom of this assumption."""
-
-MOST_REPEATS = 10
-"""Upper limit of the number of repeats that llmb recommends."""
 
 # Quantiles of Student's t for 3 to 30 degrees of freedom; statistics has no t distribution, and scipy is large.
 # fmt: off
@@ -74,14 +71,15 @@ class Group:
         return statistics.fmean(noise * noise for noise in self.noises)
 
 
-def margin_of_mean(group: Group) -> float:
-    """Return the relative margin of the mean: its one-sided 95 % confidence limit."""
-    return _margin(group, len(group))
+def margin_of_mean(group: Group, *, more: int = 0) -> float:
+    """Return the relative margin of the mean: its one-sided 95 % confidence limit.
 
-
-def repeats_to_settle(group: Group, distance: float) -> int:
-    """Return how many more runs would reduce the relative margin to ``distance``, or 0 if more than `MOST_REPEATS`."""
-    return next((more for more in range(1, MOST_REPEATS + 1) if _margin(group, len(group) + more) <= distance), 0)
+    With ``more`` runs that spread like those of the group, the margin is that of the mean of all.
+    """
+    count = len(group) + more
+    spread = _spread(group.squares, PRIOR_FREEDOM + len(group) - 1)
+    noise = math.sqrt(group.noise_variance)
+    return max(t95(PRIOR_FREEDOM + count - 1) * spread, Z95 * noise) / math.sqrt(count)
 
 
 def margin_of_change(before: Group, after: Group) -> float:
@@ -90,13 +88,6 @@ def margin_of_change(before: Group, after: Group) -> float:
     spread = _spread(before.squares + after.squares, freedom) * math.sqrt(1 / len(before) + 1 / len(after))
     noise = math.sqrt(before.noise_variance / len(before) + after.noise_variance / len(after))
     return max(t975(freedom) * spread, Z975 * noise)
-
-
-def _margin(group: Group, count: int) -> float:
-    """Return the margin of the mean of ``count`` runs that spread like those of the group."""
-    spread = _spread(group.squares, PRIOR_FREEDOM + len(group) - 1)
-    noise = math.sqrt(group.noise_variance)
-    return max(t95(PRIOR_FREEDOM + count - 1) * spread, Z95 * noise) / math.sqrt(count)
 
 
 def _spread(squares: float, freedom: int) -> float:
