@@ -14,8 +14,7 @@ import tomli_w
 import llmb
 from llmb.logs.signature_files import FIRST_ERRORS
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.create_records import complete_stale_sweeps
-from llmb.records.pending_sweep import PendingSweep
+from llmb.records.create_records import PendingSweep, complete_stale_sweeps
 from llmb.spec.export import export_run, import_run
 
 FRAMEWORK = """
