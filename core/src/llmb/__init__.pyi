@@ -87,10 +87,10 @@ from .recipes.listing import sort_dtypes as sort_dtypes
 from .recipes.listing import sort_gpu_types as sort_gpu_types
 from .recipes.releases import fold_releases as fold_releases
 from .records.last_progress import RunProgress as RunProgress
+from .records.list_runs import RunListing as RunListing
+from .records.list_runs import find_runs as find_runs
+from .records.list_runs import list_runs as list_runs
 from .records.mask_secrets import mask_secrets as mask_secrets
-from .records.records_index import RunListing as RunListing
-from .records.records_index import find_runs as find_runs
-from .records.records_index import list_runs as list_runs
 from .records.result import RunResult as RunResult
 from .records.result import find_run as find_run
 from .records.result import read_steps_text as read_steps_text

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from llmb.analysis.verdict import Candidate, Judgement, Repeat, judge_set
-from llmb.records.records_index import select_records
+from llmb.records.list_runs import select_records
 from llmb.records.result import RunResult
 from llmb.records.run_filters import has_repeats_of
 from llmb.values.run_states import Verdict

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import get_args
 
-from llmb.records.records_index import find_runs, select_records
+from llmb.records.list_runs import find_runs, select_records
 from llmb.records.result import RunResult, find_run
 from llmb.records.run_filters import Condition, is_filter, parse_filters, split_filters
 from llmb.values.errors import Fault, RecordError, SpecError
