@@ -53,7 +53,8 @@ ALLOWED = {
     "plugins/declared/command.py": {"torchrun", "pytorch"},
     "plugins/declared/read_file.py": {"torchrun"},
     "logs/signatures/processes.toml": {"torchrun", "deepspeed", "pytorch"},
-    "logs/signatures/communication.toml": {"hydra", "pytorch"},  # also the name of MPICH's launcher
+    "logs/signatures/communication.toml": {"pytorch"},
+    "logs/signatures/launchers.toml": {"hydra", "pytorch"},  # also the name of MPICH's launcher
 }
 
 
