@@ -114,7 +114,7 @@ class Local(SchedulerHooks[LocalOptions]):
         probe_all = "" if target.gpu_types else "yes"  # for llmb doctor, not for a run
         probe_gpus = "yes" if target.gpu_types != ("cpu",) else ""
         settings = f"engines=({' '.join(_engines(target))}) probe_all={probe_all} probe_gpus={probe_gpus}"
-        parts = [settings, bash_file("runtimes/error_remedies.sh"), bash_file("probe.sh")]
+        parts = [settings, bash_file("runtimes/container_errors.sh"), bash_file("probe.sh")]
         if "cpu" in target.gpu_types:
             measure = shlex.join([sys.executable, "-m", "llmb_local.cpu_peak"])
             parts.append(f"{measure} {CPU_PEAKS} {lock_word(target.options.lock)}")

@@ -25,7 +25,7 @@ class Docker:
         pull = Task(
             key=f"{self._engine}-{content_key(image)}",
             kind=f"{self._engine} image {environment.base.ref}",
-            work="\n".join([settings, bash_file("runtimes/error_remedies.sh"), bash_file("runtimes/docker_pull.sh")]),
+            work="\n".join([settings, bash_file("runtimes/container_errors.sh"), bash_file("runtimes/docker_pull.sh")]),
             check=f"{self._engine} image inspect {shlex.quote(image)}",
         )
         return (pull,)
@@ -41,7 +41,7 @@ class Docker:
         settings = assignments(engine=self._engine, image=job.environment.base.pinned, gpus_stated=stated)
         options = shlex.join(["--label", f"llmb.run={job.id}", *run_options(job, target)])
         arrays = f"run_options=({options})\nmkdir -p {shlex.quote(target.cache)}"
-        files = ("error_remedies.sh", "container_secrets.sh", "docker_phases.sh")
+        files = ("container_errors.sh", "container_secrets.sh", "docker_phases.sh")
         return "\n".join([settings, arrays, *(bash_file(f"runtimes/{name}") for name in files)])
 
 

@@ -41,7 +41,7 @@ class Enroot:
         file = image_file(environment.base, target.cache)
         image = environment.base
         settings = assignments(engine="enroot", image=image.pinned, source=enroot_address(image), file=file)
-        functions = [bash_file("runtimes/error_remedies.sh"), squashfs_functions()]
+        functions = [bash_file("runtimes/container_errors.sh"), squashfs_functions()]
         task = Task(
             key=f"enroot-{content_key(file)}",
             kind=f"enroot image {environment.base.ref}",
@@ -69,7 +69,7 @@ class Enroot:
             words += ["--env", f"{DRIVER_CAPABILITIES}={value}"]
         options = f"start_options=({shlex.join([*words, *target.options.container.options])})"
         cache = f"mkdir -p {shlex.quote(target.cache)}"
-        files = ("error_remedies.sh", "container_secrets.sh", "enroot_start.sh")
+        files = ("container_errors.sh", "container_secrets.sh", "enroot_start.sh")
         return "\n".join([settings, options, cache, *(bash_file(f"runtimes/{name}") for name in files)])
 
 

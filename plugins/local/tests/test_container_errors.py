@@ -19,7 +19,7 @@ def explain(
     kernel_settings: Mapping[str, int] = FrozenMap(),
     **env: str,
 ) -> str:
-    script = resource_text("llmb_local", "runtimes/error_remedies.sh")
+    script = resource_text("llmb_local", "runtimes/container_errors.sh")
     cases = " ".join(f"{name}) echo {value} ;;" for name, value in kernel_settings.items())
     script += f"\nkernel_setting() {{ case $1 in {cases} *) return 1 ;; esac }}"
     words = ["bash", "-c", f'set -u\n{script}\nengine=$3 image=$1\nexplain "$2"', "bash", image, output, engine]
