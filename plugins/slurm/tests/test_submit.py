@@ -361,3 +361,14 @@ def test_the_queue_is_queried_before_a_job_with_an_unknown_outcome_is_submitted_
     sbatch.program("squeue", "exit 0")
     assert sbatch.submit().job_id == "19"
     assert sbatch.calls == ["sbatch", "squeue", "squeue", "sbatch"]
+
+
+def test_a_full_queue_rejects_the_other_jobs_without_a_call_of_sbatch(sbatch: Any) -> None:
+    """If the queue is full, sbatch tries for two minutes before it fails."""
+    message = "sbatch: error: Batch job submission failed: Resource temporarily unavailable"
+    sbatch.program("sbatch", f"echo '{message}' >&2; exit 1")
+    sbatch.submit(ids="abcdefghijklmnopqrst")
+    assert sbatch.calls == ["sbatch"] * 4  # one of each process
+    refused = "sbatch rejected the job: Batch job submission failed: Resource temporarily unavailable"
+    assert {handle.refused for handle in sbatch.handles.values()} == {refused}
+    assert "target.max_jobs" in sbatch.handles["t"].remedy
