@@ -35,7 +35,7 @@ COMMENT = re.compile(r"<!-- (.*?) -->")
 SHELL_SYNTAX = re.compile(r"[|<>&;$`~]|^(?!llmb )")
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 SLOW_NOTE = re.compile(
-    r"^(?:llmb: .* has been running for \d+ s|[a-z]+ing .* \.\.\.|Matplotlib is building .*)\n", re.MULTILINE
+    r"^(?:.* has been running for \d+ s|[a-z]+ing .* \.\.\.|Matplotlib is building .*)\n", re.MULTILINE
 )
 NUMBER = re.compile(r"\d[\d.,]*(?:e[+-]\d+)?")
 

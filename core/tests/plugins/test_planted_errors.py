@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from typing import Any
 import attrs
 import pytest
 from parts.deadline import DEADLINE_S
+from parts.screen import Screen
 
 import llmb
 from llmb.plugins import guard, load, running_code
@@ -329,6 +331,17 @@ def test_a_slow_hook_is_reported_while_it_runs(plugins: Any, run_llmb: Any, monk
     done = run_llmb("validate", plugins.spec())
     line = "llmb: framework plugin 'odd' (llmb-odd 1.2.3): prepare_env() has been running for 0.01 s\n"
     assert (done.returncode, done.stderr.count(line)) == (0, 1)
+
+
+def test_the_report_of_a_slow_hook_is_broken_between_words(plugins: Any, tmp_path: Path) -> None:
+    wait = f"while not os.path.exists('{tmp_path}/gate'): time.sleep(0.001)"
+    soon = "from llmb.plugins import running_code\nrunning_code.SLOW_S = 0.01"
+    plugins.install("framework", hook("prepare_env(self)", f"{wait}\n    return Environment()"), before=soon)
+    screen = Screen.of_llmb("validate", str(plugins.spec()), env={**os.environ, "PYTHONPATH": str(tmp_path / "site")})
+    shown = screen.wait_for("0.01 s\n")
+    (tmp_path / "gate").touch()
+    assert "llmb: framework plugin 'odd' (llmb-odd 1.2.3): prepare_env() has been running\n  for 0.01 s\n" in shown
+    assert screen.end() == 0
 
 
 def test_an_optional_hook_of_another_version_is_accepted(plugins: Any, run_llmb: Any) -> None:

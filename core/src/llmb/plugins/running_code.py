@@ -4,7 +4,10 @@ import io
 import sys
 import threading
 import time
+import warnings
 from typing import Any, ClassVar, TextIO, cast
+
+from llmb.values.errors import PluginWarning
 
 SLOW_S = 5.0
 """Seconds after which plugin code is reported while it runs."""
@@ -17,7 +20,7 @@ PARSER_LIMIT_S = 10.0
 
 
 class RunningCode:
-    """A piece of plugin code in a ``with`` block. It is reported on standard error if it runs longer than `SLOW_S`.
+    """A piece of plugin code in a ``with`` block. It is reported by a PluginWarning if it runs longer than `SLOW_S`.
 
     The same code is reported once, and again only after a faster call: polls of a busy scheduler print no line each.
     One thread watches all code and ends when none runs, since a thread for each call would take longer than most hooks.
@@ -69,7 +72,8 @@ class RunningCode:
             if not (code_left := bool(cls._running)):
                 cls._watcher = None
         for plugin, code in sorted(slow):
-            sys.stderr.write(f"llmb: {plugin}: {code} has been running for {SLOW_S:g} s\n")
+            warning = PluginWarning(f"{plugin}: {code} has been running for {SLOW_S:g} s")
+            warnings.showwarning(warning, PluginWarning, __file__, 0, line="")  # although a filter ignores warnings
         return code_left
 
 
