@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from rich.console import Console
 
 import llmb as library
 from llmb.cli import output
+from llmb.cli.commands.grade import grade as grade_command
 
 SHARED = Path(__file__).parents[2] / "shared" / "logs"
 PUBLISHED_S = 6.999  # maxtext/llama2-70b, h100, bf16, 64 GPUs
@@ -213,6 +215,11 @@ def test_check_notes_what_exit_code_0_means_for_an_undecided_log(grade: Llmb, lo
 
 def test_the_tolerance_is_an_option(grade: Llmb, log: Callable[..., Path]) -> None:
     assert grade(log(PUBLISHED_S * 1.08), "--tolerance", "0.1", "--json").json["verdict"] == "pass"
+
+
+def test_the_default_tolerance_is_that_of_the_library() -> None:
+    of_command, of_library = (signature(each).parameters["tolerance"] for each in (grade_command, library.grade))
+    assert of_command.default == of_library.default
 
 
 def test_a_checkpoint_in_the_window_is_not_a_failure(grade: Llmb, tmp_path: Path) -> None:
