@@ -11,7 +11,7 @@ import attrs
 import jinja2
 from markupsafe import Markup
 
-from llmb import END_STATES, Report, ReportedRun, ReportedSet, ReportedSetting, resource_text
+from llmb import END_STATES, Report, ReportedRun, ReportedSet, ReportedSetting, counted, resource_text
 from llmb_report import text
 from llmb_report.plot import Table
 from llmb_report.row_plots import SPEEDS, ratio_plot, speed_plot
@@ -113,7 +113,7 @@ def _facts(report: Report, names: Sequence[str]) -> list[tuple[str, str]]:
     shown = f"{', '.join(hosts[:MOST_NAMED_RUNS])}{' …' if len(hosts) > MOST_NAMED_RUNS else ''}"
     rows = (
         ("worst ratio", f"{text.ratio(worst)} ({name})" if worst is not None else ""),
-        ("runs", f"{len(report.runs)} in {text.counted(len({*text.titles(report.sets)}), 'configuration')}"),
+        ("runs", f"{len(report.runs)} in {counted(len({*text.titles(report.sets)}), 'configuration')}"),
         ("when", text.period([str(run.result.get("created") or "") for run in report.runs])),
         ("where", f"{targets} ({shown})" if hosts else targets),
         ("written by", f"llmb {report.llmb_version}"),
@@ -145,7 +145,7 @@ def _without_failure(runs: Sequence[ReportedRun]) -> str:
     unfinished = sum(run.result.get("state") not in END_STATES for run in runs)
     if not unfinished:
         return "Every run completed."
-    return f"No run failed; {text.counted(unfinished, 'run')} {'has' if unfinished == 1 else 'have'} not ended."
+    return f"No run failed; {counted(unfinished, 'run')} {'has' if unfinished == 1 else 'have'} not ended."
 
 
 def _differences(settings: Sequence[ReportedSetting]) -> Table | None:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from llmb import ReportedSet
+from llmb import ReportedSet, counted
 from llmb_report import text
 from llmb_report.plot import Key, Plot, Table
 from llmb_report.svg import BOTTOM, INK, LIMIT, MEASURED, PUBLISHED, RULE, as_svg, new_axes
@@ -48,7 +48,7 @@ def ratio_plot(sets: Sequence[ReportedSet], names: Sequence[str]) -> Plot | None
     title = "Step time ratio with its interval"
     worst = max(shown, key=lambda each: each[1].step_time_ratio or 0)
     description = (
-        f"Measured over published step time of {text.counted(len(shown), 'set')} of repeats. "
+        f"Measured over published step time of {counted(len(shown), 'set')} of repeats. "
         f"The highest ratio is {text.ratio(worst[1].step_time_ratio)} ({worst[0]})."
     )
     keys = [Key("dot", "ratio and interval"), Key("published", "1, the published step time")]
@@ -125,7 +125,7 @@ def speed_plot(speed: Speed, sets: Sequence[ReportedSet], names: Sequence[str]) 
     axes.set_xlabel(speed.axis)
     has_published = any(published is not None for _, _, published in shown)
     span = f"{text.number(min(every))} to {text.number(max(every))} {speed.axis}"
-    description = f"{speed.title} of each run of {text.counted(len(shown), 'set')} of repeats: {span}."
+    description = f"{speed.title} of each run of {counted(len(shown), 'set')} of repeats: {span}."
     rows = [
         (row_name, str(len(values)), *map(text.number, (min(values), max(values), published)))
         for row_name, values, published in known

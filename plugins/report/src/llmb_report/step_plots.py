@@ -11,7 +11,7 @@ import attrs
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from llmb import ReportedRun, ReportedSet
+from llmb import ReportedRun, ReportedSet, counted
 from llmb_report import text
 from llmb_report.plot import Key, Plot, Table
 from llmb_report.step_buckets import (
@@ -114,7 +114,7 @@ def step_plot(name: str, title: str, sets: Sequence[ReportedSet]) -> Plot | None
         svg=as_svg(figure, name, f"Step time of {title}", description),
         table=_steps_table(found),
         keys=[*_keys(found, published_s, limit_s, (low, high))],
-        note=f"{text.counted(above, 'step')} above the plot." if above > MOST_EDGE_LABELS else "",
+        note=f"{counted(above, 'step')} above the plot." if above > MOST_EDGE_LABELS else "",
     )
 
 
@@ -214,10 +214,10 @@ def _draw_edge(axes: Axes, found: _Runs, high: float) -> int:
 
 def _describe(found: _Runs, published_s: float | None, above: int) -> str:
     steps = len({each.step for each in found.every})
-    parts = [f"Step time of {text.counted(len(found.runs), 'run')} over {text.counted(steps, 'step')}"]
+    parts = [f"Step time of {counted(len(found.runs), 'run')} over {counted(steps, 'step')}"]
     parts.append(f"usually {text.seconds(found.usual_s)}")
     parts += [f"published {text.seconds(published_s)}"] if published_s else []
-    parts += [f"{text.counted(above, 'step')} above the plot"] if above else []
+    parts += [f"{counted(above, 'step')} above the plot"] if above else []
     return ", ".join(parts) + "."
 
 

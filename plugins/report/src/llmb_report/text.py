@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from llmb import ReportedSet
+from llmb import ReportedSet, counted
 
 FAMILY = ("recipe", "gpu_type", "dtype")
 """The parts of a configuration that a page shares in most cases."""
@@ -28,11 +28,6 @@ def seconds(value: float) -> str:
 def ratio(value: float | None) -> str:
     """Return a ratio with three decimals."""
     return number(None) if value is None else f"{value:.3f}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun in the right number."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _moment(created: str) -> str:
