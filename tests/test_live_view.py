@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 from parts.deadline import DEADLINE_S
 from parts.screen import Screen
+
+import llmb
 
 ONE_AT_A_TIME = {"sweep": {"env.LEVEL": ["a", "b", "c"]}}
 
@@ -27,6 +30,22 @@ def test_after_ctrl_c_the_table_stays_and_the_attach_command_is_the_last_text(to
     assert sorted(ids.split()) == [record.name for record in toy.records]
     assert screen.lines[0].split()[:4] == ["run", "state", "step", "s/step"]
     assert "3 runs: 1 running, 2 queued" in screen.text
+
+
+def test_after_ctrl_c_in_a_large_sweep_the_attach_command_selects_no_other_run(toy: Any) -> None:
+    framework = {"gate": str(toy.gate), "gate_step": 5}
+    assert toy.llmb("run", toy.spec(framework=framework), "--detach").returncode == 0
+    sweep = {"env.LEVEL": [str(level) for level in range(17)]}
+    screen = Screen.of_llmb("run", toy.spec(framework=framework, sweep=sweep), env=toy.env, rows=60)
+    screen.wait_for("17 runs: 17 queued")
+    assert toy.llmb("run", toy.spec(framework=framework), "--detach").returncode == 0
+    screen.press("\x03")
+    assert screen.end() == 130
+    begin, _, filters = screen.unwrapped.splitlines()[-1].partition("llmb attach ")
+    assert begin == "detached; follow with: "
+    _, *of_sweep, _ = (run["run_id"] for run in toy.runs("runs"))
+    with llmb.attach(shlex.split(filters)) as session:
+        assert session.run_ids == of_sweep
 
 
 TWICE = """

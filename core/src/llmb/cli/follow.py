@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
 from typing import Literal, NoReturn
 
 import typer
@@ -81,10 +82,19 @@ def print_attach_command(session: llmb.Session, action: Action) -> None:
         runs = "1 run; it continues" if waiting == 1 else f"{waiting} runs; they continue"
         output.print_progress(f"not submitted yet: {runs} only while llmb follows {'it' if waiting == 1 else 'them'}")
     if unfinished:
-        named = unfinished if len(unfinished) <= NAMED_RUNS else []  # without a name, all unfinished runs
         purpose = "the cancellation may be incomplete; complete it" if action == "cancelling" else "follow"
-        command = " ".join(["llmb attach", *(each.run_id for each in named)])
-        output.print_progress(f"detached; {purpose} with: {command}")
+        output.print_progress(f"detached; {purpose} with: llmb attach {_select_again(unfinished)}")
+
+
+def _select_again(runs: Sequence[llmb.RunResult]) -> str:
+    """Return the ids of these runs or, if they are many, filters by the times when they were recorded."""
+    times = [run.created for run in runs if run.created]
+    if len(runs) <= NAMED_RUNS or not times:
+        return " ".join(run.run_id for run in runs)
+    created = sorted(map(datetime.fromisoformat, times))
+    limits = created[0], created[-1] + timedelta(milliseconds=1)
+    since, until = (each.isoformat(timespec="milliseconds").removesuffix("+00:00") for each in limits)
+    return f"'{{since={since} until={until}}}'"
 
 
 def exit_with_verdicts(
