@@ -6,12 +6,14 @@ import csv
 import io
 import json
 import math
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from parts.command_line import Llmb, command_line
 from parts.recorded_runs import PUBLISHED_S, record_runs
+from parts.repository import ROOT
 
 from llmb import Failure, PluginError, PluginRegistry, find_run
 from llmb.reports.report import Cleaner
@@ -134,8 +136,11 @@ def test_a_report_needs_an_output_and_a_run(llmb: Llmb) -> None:
 def test_html_names_the_package_if_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = PluginRegistry()
     monkeypatch.setattr(registry, "installed", [])
-    with pytest.raises(PluginError, match=r"HTML reports need the package llmb-report: `pip install llmb-report`$"):
+    with pytest.raises(PluginError, match="HTML reports need the package llmb-report: ") as error:
         registry.report_renderer(".html")
+    package, folder = re.findall(r"`pip install (.*?)`", str(error.value))
+    assert package == "llmb-report"
+    assert (ROOT / folder / "pyproject.toml").is_file()
 
 
 def test_runs_may_be_filters(llmb: Llmb) -> None:

@@ -229,7 +229,8 @@ class PluginRegistry:
 
 def _missing_renderer(suffix: str, suffixes: Sequence[str]) -> Fault:
     if suffix == ".html":
-        return Fault(message="HTML reports need the package llmb-report: `pip install llmb-report`")
+        remedy = "`pip install llmb-report`, or `pip install ./plugins/report` in a clone of llmb"
+        return Fault(message=f"HTML reports need the package llmb-report: {remedy}")
     expected = " or ".join(suffixes) or "an installed extension that writes reports"
     return Fault(message=f"no installed extension writes reports with the suffix {suffix!r}", expected=expected)
 
