@@ -331,6 +331,18 @@ def test_a_connection_without_a_shell_is_no_error_of_a_profile(
             connect().run("true")
 
 
+def test_a_connection_that_is_lost_before_bash_runs_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any
+) -> None:
+    cut = f"[ -e {tmp_path}/cut ] || {{ touch {tmp_path}/cut; kill -KILL $PPID; }}"
+    (tmp_path / ".bash_profile").write_text(f"{cut}\n")
+    with Sshd(env={"HOME": str(tmp_path)}) as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        assert connect().run("echo here").stdout == "here\n"
+    assert (tmp_path / "cut").exists()
+
+
 # failures during a command
 
 

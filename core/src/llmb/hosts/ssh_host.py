@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from llmb.hosts.command_log import log_command
 from llmb.hosts.file_transfer import parse_parts, read_command, read_limit, write_command
 from llmb.hosts.ssh_connection import Connection, connect
-from llmb.hosts.ssh_shell import LoginShellError, Output, SshShell
+from llmb.hosts.ssh_shell import ConnectionLostError, LoginShellError, Output, SshShell
 from llmb.values.errors import TargetError, UnknownOutcomeError, UnreachableError
 from llmb.values.host import CommandResult, Host
 
@@ -90,8 +90,7 @@ class SshHost:
             return self._shell
         self.close()
         try:
-            self._connection = connect(self._host)
-            self._shell = self._start_shell(self._connection)
+            self._shell = self._start_shell()
         except UnreachableError as error:
             if self._responded:
                 raise
@@ -99,13 +98,21 @@ class SshHost:
         self._responded = True
         return self._shell
 
-    def _start_shell(self, connection: Connection) -> SshShell:
+    def _start_shell(self) -> SshShell:
+        """Connect and start a login shell, once more if the connection is lost before bash runs."""
+        try:
+            return self._log_in()
+        except ConnectionLostError:
+            return self._log_in()
+
+    def _log_in(self) -> SshShell:
+        self._connection = connection = connect(self._host)
         try:
             return SshShell(connection.transport)
-        except TargetError as error:
+        except UnreachableError as error:
             self.close()
             advice = _profile_advice(connection) if isinstance(error, LoginShellError) else ""
-            raise UnreachableError(f"cannot start bash on {self._host} for this user: {error}{advice}") from error
+            raise type(error)(f"cannot start bash on {self._host} for this user: {error}{advice}") from error
 
 
 def _profile_advice(connection: Connection) -> str:

@@ -36,6 +36,10 @@ class LoginShellError(UnreachableError):
     """The server started a login shell, which did not run bash."""
 
 
+class ConnectionLostError(UnreachableError):
+    """The connection ended before bash ran."""
+
+
 class SshShell:
     """A login shell. Creating one starts the shell, and raises TargetError if the account cannot run bash."""
 
@@ -49,15 +53,15 @@ class SshShell:
                 self._channel = transport.open_session()
                 self._channel.exec_command(COMMAND.format(mark=mark))
             except (SSHException, OSError, EOFError) as error:
-                reason = str(error) or "the connection was lost"
-                raise UnreachableError(watchdog.reason or f"the server opened no session ({reason})") from error
+                reason = f"the server opened no session ({str(error) or 'the connection was lost'})"
+                raise _lost(watchdog, reason) from error
             try:
                 with suppress(OSError):  # a shell that has ended may have printed why
                     self._channel.sendall(resource_text("llmb.hosts", "ssh_shell.sh").encode())
                 self._receive(mark, watchdog, login=True)
             except (SSHException, OSError, EOFError) as error:
                 if not (watchdog.expired or self._channel.eof_received):
-                    raise UnreachableError(watchdog.reason or "the connection was lost") from error
+                    raise _lost(watchdog, "the connection was lost") from error
                 raise LoginShellError(watchdog.reason or f"the login shell ended{_last_line(str(error))}") from error
 
     @property
@@ -142,6 +146,11 @@ class _Stream:
     def text(self) -> str:
         """The bytes as text, for an error message."""
         return b"".join(self._blocks).decode("utf-8", errors="replace")
+
+
+def _lost(watchdog: ConnectionWatchdog, reason: str) -> UnreachableError:
+    """Return the error of a connection that ended, or that did not respond in time."""
+    return UnreachableError(watchdog.reason) if watchdog.reason else ConnectionLostError(reason)
 
 
 def _last_line(printed: str) -> str:
