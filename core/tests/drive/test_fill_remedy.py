@@ -47,6 +47,15 @@ def test_the_names_of_the_run_are_filled_in(plan: RunPlan, text: str, filled: st
     assert remedy(plan, text) == filled
 
 
+@pytest.mark.parametrize("needle", ["No space left on device", "Disk quota exceeded"])
+@pytest.mark.parametrize("evidence", ["", "mktemp: failed to create file via template '/work/.check.XXXXXX': "])
+def test_the_remedy_of_a_full_disk_lists_the_sizes_in_the_work_directory(
+    plan: RunPlan, needle: str, evidence: str
+) -> None:
+    text = next(each.remedy for each in known_signatures() if each.needle == needle)
+    assert f"`du -xh -d 1 {plan.target.workdir} | sort -h`" in remedy(plan, text, evidence=evidence + needle)
+
+
 def plan_with(micro_batch_size: int) -> RunPlan:
     workload = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
     return plan_tables({"workload": workload, "parallelism": {"micro_batch_size": micro_batch_size}})
