@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import itertools
 import json
 import os
 import re
 import subprocess
+from collections.abc import Callable, Mapping
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llmb.records.mask_cut_lines import LINE_BYTES
 from llmb.records.mask_secrets import SecretMask, known_secrets
 
 SECRET = "correct horse&$1"
@@ -166,6 +170,55 @@ def test_a_value_is_masked_as_a_url_writes_it() -> None:
         assert (
             SecretMask(["s3cret/1 +2"]).mask_text(f"GET /x?key={written}&a=1") == f"GET /x?key={'*' * len(written)}&a=1"
         )
+
+
+def test_a_value_is_masked_as_a_url_in_lower_case_writes_it() -> None:
+    assert SecretMask(["s3cret/1+2"]).mask_text("key=s3cret%2f1%2b2&a=1") == "key=**************&a=1"
+
+
+@pytest.mark.parametrize("before", ["", "u", "me:", "user:", "token=a "])
+@pytest.mark.parametrize("after", ["", "\n", '"}'])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+@pytest.mark.parametrize("value", ["s3cret", "s3cret1", "s3cret-?>~", "\x7fs3cr\xe9t\xfb\xff"])
+def test_a_value_is_masked_in_base64(before: str, after: str, encode: Callable[[bytes], bytes], value: str) -> None:
+    written = encode(f"{before}{value}{after}".encode()).decode()
+    masked = SecretMask([value]).mask_text(f"Authorization: Basic {written};")
+    begin = len("Authorization: Basic ")
+    left = [at for at, character in enumerate(masked[begin : -len(";")]) if character != "*"]
+    inside = range(-(-8 * len(before.encode()) // 6), 8 * len(f"{before}{value}".encode()) // 6)
+    assert not {*inside} & {*left}
+    assert len(masked) == begin + len(written) + 1
+
+
+LONG = "".join(f"{number}-" for number in range(700))
+"""A value of 2,690 bytes, which srun writes in three or four lines."""
+
+
+def labelled(texts: Mapping[int, bytes]) -> bytes:
+    """Return the log in which srun prints a line of each rank, with the parts of the lines of all ranks in turn."""
+    size = LINE_BYTES
+    parts = {rank: [text[at : at + size] for at in range(0, len(text), size)] for rank, text in texts.items()}
+    turns = itertools.zip_longest(*([(rank, part) for part in each] for rank, each in parts.items()))
+    return b"".join(b"%2d: %b\n" % each for turn in turns for each in turn if each)
+
+
+@pytest.mark.parametrize("secret", [SECRET, LONG, "a" * 1024], ids=["short", "long", "line"])
+@pytest.mark.parametrize("every", [100_000, 1023, 7])
+def test_a_secret_in_lines_that_srun_cuts_is_masked(secret: str, every: int) -> None:
+    cuts = [*range(0, 10_000, every)]
+    for shift in range(1000, 1026, 5):
+        texts = {rank: b"x" * (shift + rank) + secret.encode() + b"z" * 500 for rank in (0, 3, 11)}
+        masked = {rank: text.replace(secret.encode(), b"*" * len(secret)) for rank, text in texts.items()}
+        assert copied(labelled(texts), cuts, SecretMask([secret])) == labelled(masked)
+
+
+def test_ordinary_lines_of_srun_remain_and_are_copied_once_they_are_complete() -> None:
+    log = labelled({0: b"x" * 3000, 1: b"step 1\n correct horse", 2: b"orrect horse&$1"}) + b" 2: \n12\n 3: end"
+    assert copied(log, [*range(len(log))], SecretMask([SECRET])) == log
+    mask = SecretMask([SECRET])
+    assert mask.mask(b" 3: step 1\n 4: st") == b" 3: step 1\n"
+    assert mask.mask(b" 4: step 1\n") == b" 4: step 1\n"
+    assert mask.mask(b"10%|x\r20%|y\r") == b"10%|x\r20%|y\r"
 
 
 def test_a_value_that_is_no_utf8_is_masked() -> None:

@@ -7,9 +7,11 @@ import json
 import os
 import re
 import shlex
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
+from llmb.records.mask_cut_lines import CutLines, begin_of_unfinished_line
 from llmb.values.variable_names import SECRET_NAME
 
 SHORTEST = 6
@@ -79,13 +81,24 @@ _OUTSIDE_QUOTES = re.compile(r"^[#~]|[ !\"$&'()*,;<>?\[\\\]^`{|}]")
 """Characters before which bash writes a backslash outside quotes."""
 
 
+_PERCENT = re.compile("%[0-9A-F]{2}")
+"""A byte in a URL. Some programs write it in lower case."""
+
+_IN_URLS = str.maketrans("+/", "-_")
+"""The characters of base64 that differ in URLs and file names."""
+
+
 class SecretMask:
-    """A mask for known ``values`` as shells, JSON, Python and URLs write them, for tokens and for passwords in URLs."""
+    """A mask for known ``values`` as other programs write them, for tokens and for passwords in URLs.
+
+    The values of a shell, JSON, Python, a URL and base64 are masked, and parts of them in lines that a launcher cut.
+    """
 
     def __init__(self, values: Iterable[str]) -> None:
         known = {written.encode(errors="surrogateescape") for value in values for written in _spellings(value)}
         self._known = sorted((each for each in known if len(each) >= SHORTEST), key=len, reverse=True)
         self._values = re.compile(b"|".join(map(re.escape, self._known)))
+        self._cut_lines = CutLines(self._known)
 
     def mask(self, data: bytes, *, is_last: bool = False) -> bytes:
         """Return data with every secret masked, without a possible beginning of a secret at its end.
@@ -97,10 +110,10 @@ class SecretMask:
         for secret in self._present(data):  # the end may not be within one of them
             end = next((each.start() for each in secret.finditer(masked) if each.start() < end < each.end()), end)
             masked = secret.sub(_stars, masked)
-        if not is_last:
-            return masked[:end]
         rest = len(data) - end
-        return masked[:end] + (b"*" * rest if rest >= SHORTEST else masked[end:])
+        if is_last:
+            masked, end = masked[:end] + (b"*" * rest if rest >= SHORTEST else masked[end:]), len(data)
+        return self._cut_lines.mask(masked[:end])
 
     def mask_text(self, text: str) -> str:
         """Return a complete text with every secret masked."""
@@ -116,6 +129,8 @@ class SecretMask:
         begin = len(data) - max((_overlap(data, secret) for secret in secrets), default=0)
         if found := unfinished.search(data, max(0, len(data) - _LONGEST - len(b"://"))):
             begin = min(begin, found.start())
+        if not is_last:
+            begin = min(begin, begin_of_unfinished_line(data))
         if not is_last and _ENDS_IN_WORD.search(data, max(0, begin - 1), begin):
             begin -= 1
         return begin
@@ -146,17 +161,29 @@ def known_secrets(names: Iterable[str]) -> list[str]:
 
 
 def _spellings(value: str) -> Iterator[str]:
-    """Yield a value, its lines, with blanks for control characters, and as a shell, JSON, Python and a URL write it."""
+    """Yield a value, its lines, with blanks for control characters, and as shells and other programs write it."""
     yield value
     yield from value.splitlines()
     yield _CONTROL.sub(" ", value)  # the last output of a running job
     yield from (shlex.quote(value), repr(value)[1:-1])
     yield from (json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
     data = value.encode(errors="surrogateescape")  # a variable may contain any bytes
-    yield from (quote(data, safe=""), quote(data), quote_plus(data))
+    for written in (quote(data, safe=""), quote(data), quote_plus(data)):
+        yield from (written, _PERCENT.sub(lambda code: code[0].lower(), written))
+    if len(data) >= SHORTEST:
+        yield from _in_base64(data)
     yield value.replace("'", r"'\''")  # set, set -x
     yield _IN_DOUBLE_QUOTES.sub(r"\\\g<0>", value)  # export -p
     yield _OUTSIDE_QUOTES.sub(r"\\\g<0>", value)  # printf %q
+
+
+def _in_base64(data: bytes) -> Iterator[str]:
+    """Yield the base64 of a value alone and within other data, such as ``user:`` of an Authorization header."""
+    for before in range(3):
+        text = b64encode(bytes(before) + data).decode().rstrip("=")
+        begin, end = (8 * before + 5) // 6, 8 * (before + len(data)) // 6  # other data determines the rest, too
+        for part in (text[begin:], text[begin:end]):
+            yield from (part, part.translate(_IN_URLS))
 
 
 def mask_secrets(text: str) -> str:
