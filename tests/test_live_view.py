@@ -185,6 +185,14 @@ def test_a_terminal_shows_what_llmb_does_before_there_is_a_run(toy: Any, slow_pr
     assert "checking this machine" not in screen.text
 
 
+def test_an_interruption_before_there_is_a_run_is_the_last_text(toy: Any, slow_probe: dict[str, str]) -> None:
+    screen = Screen.of_llmb("run", toy.spec(target={"scheduler": "detached"}), env=slow_probe)
+    screen.wait_for("checking this machine ...")
+    screen.press("\x03")
+    assert screen.end() == 130
+    assert screen.text == "llmb: interrupted"
+
+
 def test_a_pipe_shows_what_llmb_does_if_that_takes_long(toy: Any, slow_probe: dict[str, str]) -> None:
     process = toy.start("run", toy.spec(target={"scheduler": "detached"}), env=slow_probe)
     toy.wait_for_message(process, "checking this machine ...")

@@ -133,8 +133,8 @@ def _up(count: int) -> list[Segment]:
 
 
 def _erased(count: int) -> list[Segment]:
-    """Return what erases so many lines. The cursor ends where it began."""
-    return [_ERASE_LINE, Segment.line()] * count + _up(count)
+    """Return what erases so many lines, and the ^C of an interruption below them. The cursor ends where it began."""
+    return [*[_ERASE_LINE, Segment.line()] * count, _ERASE_LINE, *_up(count)] if count else []
 
 
 _CUT, _WRAP = Segment("\x1b[?7l", None, []), Segment("\x1b[?7h", None, [])
