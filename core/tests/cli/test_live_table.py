@@ -214,3 +214,17 @@ def test_live_view_prints_what_the_user_must_know_as_it_is(event: llmb.Event, li
     terminal = Terminal()
     terminal.view.show(event)
     assert f"llmb: {line}\n" in terminal.output.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        ("", "container image nvcr.io/nvidia/nemo:25.02.rc5"),
+        (": layer 3 of 10", "container image nvcr.io/nvid…: layer 3 of 10"),
+        (": 58f3a1c2b0de: Pulling fs layer", "container image nvcr.…: 58f3a1c2b0de: Pulling fs layer"),
+    ],
+)
+def test_the_last_output_of_a_task_is_visible_beside_a_long_name(output: str, shown: str) -> None:
+    detail = f"container image nvcr.io/nvidia/nemo:25.02.rc5{output}"
+    [_, line] = table(RunRow(run_id="aswew-tiny-h100-bf16-1", state="preparing", detail=detail))
+    assert line == f"aswew-tiny-h100-bf16-1  preparing   {shown}"

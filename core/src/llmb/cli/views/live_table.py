@@ -107,8 +107,18 @@ def _lines(rows: Sequence[RunRow], width: int) -> Iterable[Text]:
     room = max(_room_for_ids(titles, widths, width), SHORTEST_ID)
     widths["run"] = min(max(len(row.run_id) for row in rows), room)
     yield _line({title: Text(title, "bold") for title in TITLES}, titles, widths)
+    room_for_detail = width - sum(widths[title] + len(GAP) for title in titles if title != DETAIL)
     for row, each in zip(rows, cells, strict=True):
+        if row.state == "preparing":
+            each[DETAIL] = Text(_shorten_task(each[DETAIL].plain, room_for_detail))
         yield _line({**each, "run": Text(shorten_id(row.run_id, room))}, titles, widths)
+
+
+def _shorten_task(detail: str, room: int) -> str:
+    """Return the name of a task and its last output. If both do not fit, shorten a long name to half of the room."""
+    name, colon, last_output = detail.partition(": ")
+    kept = max(room // 2, room - len(colon + last_output))
+    return f"{name[: kept - 1]}…{colon}{last_output}" if colon and len(name) > kept else detail
 
 
 def _room_for_ids(titles: Collection[str], widths: Mapping[str, int], width: int) -> int:
