@@ -175,7 +175,8 @@ def test_logs_that_no_framework_can_be_found_for(llmb: Llmb, tmp_path: Path, kin
             "no steps": f"llmb: no installed framework finds a step in {log}; name the framework that wrote it "
             f"(--framework NAME), or describe it: `llmb new-plugin NAME --from {log}`\n",
             "missing": f"llmb: {log}: cannot be read: No such file or directory\n",
-            "pipe": f"llmb: {log} can be read only once, because it is no file; name the framework that wrote it\n",
+            "pipe": f"llmb: {log} can be read only once, because it is no file; "
+            "name its framework (--framework NAME)\n",
             "nothing": "llmb: missing argument 'LOG', or option '--framework'; see `llmb parse --help`\n",
         }[kind]
     )

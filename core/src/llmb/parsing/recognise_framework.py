@@ -82,7 +82,7 @@ def _first_logs(path: Path, most: int = TRIED_LOGS) -> list[Path]:
     if os.path.isdir(path):
         return _first_texts(filter(is_named_like_a_log, files_below(path, LogFiles())), most)
     if os.path.exists(path) and not os.path.isfile(path):
-        raise SpecError(f"{path} can be read only once, because it is no file; name the framework that wrote it")
+        raise SpecError(f"{path} can be read only once, because it is no file; name its framework (--framework NAME)")
     try:
         path.open("rb").close()
     except OSError as error:
