@@ -120,6 +120,20 @@ def test_a_directory_that_disappears_is_the_reason_and_not_the_framework(toy: An
     assert "target.workdir" in run.failure.remedy
 
 
+def test_logs_that_are_deleted_before_llmb_reads_them_are_the_reason(toy: Any) -> None:
+    """The job exits with 0."""
+    session = llmb.start(llmb.load(toy.spec(framework={"gate": str(toy.gate), "gate_step": 2})))
+    [submitted] = session.wait(until="submitted")
+    toy.wait_for_journal("begin")
+    directory = toy.work(submitted.run_id)
+    toy.wait((directory / "logs/train.0.0.log").exists)
+    shutil.rmtree(directory / "logs")
+    toy.gate.touch()
+    [run] = llmb.attach([submitted.run_id]).wait()
+    assert run.state == "failed"
+    assert run.reason.startswith(f"files of its directory {directory} were deleted during the run, such as logs/train")
+
+
 def test_files_that_are_deleted_during_a_run_are_the_reason(toy: Any) -> None:
     """The directory itself stays, as after `find -type f -delete`."""
     framework = {"gate": str(toy.gate), "gate_step": 2, "end": "echo Traceback: ValueError; exit 1"}

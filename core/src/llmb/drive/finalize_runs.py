@@ -114,11 +114,16 @@ class RunFinalizer:
         return status.cause in DOUBTFUL or (status.cause == "completed" and run.logs.series.count < run.plan.run.steps)
 
     def _doubtful_job(self, run_id: str, status: JobStatus) -> DoubtfulJob:
-        """Return a job with the files that llmb wrote to its directory or read from it."""
+        """Return a job with the files that llmb wrote to its directory or read from it.
+
+        A job that completed had all its phases, so it also had their logs.
+        """
         run = self._runs[run_id]
         script, files = run.plan.script, [*run.plan.script.files]
         with suppress(RecordError):  # an unreadable copy of a log is reported when the run is finalized
             files += [path for path, size in run.logs.offsets().items() if size]
+        if status.cause == "completed":
+            files += run.logs.measured_paths
         in_directory = [path for path in files if path.startswith(f"{script.directory}/")]
         return DoubtfulJob(script.directory, in_directory, status)
 

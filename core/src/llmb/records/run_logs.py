@@ -102,6 +102,11 @@ class RunLogs:
         latest_first = sorted(files, key=lambda log: -order.get(log.phase, -1))
         return [self._record.logs / log.copy for log in latest_first]
 
+    @property
+    def measured_paths(self) -> list[str]:
+        """The logs of the measured phases on the target."""
+        return [log.path for log in self.files if self._measured.get(log.phase)]
+
     def sidecar_copy(self, name: str) -> Path | None:
         """Return the copy of a sidecar's log, or None if the job has no such sidecar."""
         found = (log for log in self.files if log.phase == name and name in self._sidecars)
