@@ -241,6 +241,14 @@ def test_a_secret_that_begins_another_one_does_not_uncover_its_end() -> None:
     assert copied(b"abcdef-ghij", [6], mask) == b"******-ghij"
 
 
+@pytest.mark.parametrize("value", ["abcdefgh", "ABCabcdefgh", "P@proxy"])
+def test_a_value_within_a_token_or_a_password_does_not_uncover_the_rest(value: str) -> None:
+    token, url = b"hf_" + b"ABC" * 5 + b"abcdefghijkl" * 2, b"http://me:p{P@proxy}w@host"
+    data, masked = token + b" " + url + b"\n", b"*" * len(token) + b" http://me:***********@host\n"
+    for cut in range(len(data)):
+        assert copied(data, [cut], SecretMask([value])) == masked
+
+
 def test_short_values_are_no_secrets_because_any_log_contains_them() -> None:
     assert SecretMask(["1", "", "true"]).mask(b"step 1 true", is_last=True) == b"step 1 true"
 

@@ -106,14 +106,18 @@ class SecretMask:
         If ``is_last``, no more data follows, so that the end is returned, too.
         """
         end = self._uncertain_begin(data, is_last=is_last)
-        masked = data
-        for secret in self._present(data):  # the end may not be within one of them
-            end = next((each.start() for each in secret.finditer(masked) if each.start() < end < each.end()), end)
-            masked = secret.sub(_stars, masked)
-        rest = len(data) - end
+        masked = bytearray(data)
+        for secret in self._present(data):
+            for found in secret.finditer(data):  # not in masked, where a value may be masked that is within a token
+                start, stop = found.span(found.re.groups)
+                masked[start:stop] = b"*" * (stop - start)
+                if found.start() < end < found.end():
+                    end = found.start()
         if is_last:
-            masked, end = masked[:end] + (b"*" * rest if rest >= SHORTEST else masked[end:]), len(data)
-        return self._cut_lines.mask(masked[:end])
+            rest = len(data) - end
+            masked[end:] = b"*" * rest if rest >= SHORTEST else masked[end:]
+            end = len(data)
+        return self._cut_lines.mask(bytes(masked[:end]))
 
     def mask_text(self, text: str) -> str:
         """Return a complete text with every secret masked."""
@@ -146,12 +150,6 @@ def _overlap(data: bytes, secret: bytes) -> int:
     """Return the size of the longest end of data that begins the secret."""
     sizes = range(min(len(secret) - 1, len(data)), 0, -1)
     return next((size for size in sizes if data.endswith(secret[:size])), 0)
-
-
-def _stars(found: re.Match[bytes]) -> bytes:
-    """Return the match with its group masked, or all of it if the expression has no group."""
-    start, end = (at - found.start() for at in found.span(found.re.groups))
-    return found[0][:start] + b"*" * (end - start) + found[0][end:]
 
 
 def known_secrets(names: Iterable[str]) -> list[str]:
