@@ -83,7 +83,12 @@ def check(workdir: Path, *, shared: bool) -> str:
         (OWNER, 0o755, "", ""),
         (OWNER, 0o775, "", ""),  # the user's own group, to which the user may have given a umask of 002
         (OWNER, 0o777, "all users can write to {}; run `chmod o-w {}`", "all users can write to {}"),
-        (OWNER, 0o1777, "all users can write to {}; run `chmod o-w {}`", "all users can write to {}"),
+        (
+            OWNER,
+            0o1777,
+            'all users can write to {}; set `workdir = "{}/llmb-nobody"` in [target]',
+            'all users can write to {}; set `workdir = "{}/llmb-nobody"` in [target]',
+        ),
         (
             (NOBODY, TEAM),
             0o2775,
@@ -135,6 +140,12 @@ def test_the_remedy_is_one_command_that_corrects_the_directory(
     assert check(folder, shared=shared) == ""
     assert folder.stat().st_mode & 0o777 == mode
     assert not Path("x").exists()
+
+
+def test_no_command_changes_the_mode_of_a_device() -> None:
+    with pytest.raises(TargetError) as caught:
+        check_work_directory("/dev/null", LocalHost(), "eos")
+    assert str(caught.value).startswith("cannot write in the work directory /dev/null on eos: mkdir: ")
 
 
 @as_root

@@ -16,7 +16,7 @@ trusts_link() {
 # exists. Fail with the reason and the remedy.
 check_access() {
   local owner group mode quoted others=o-w
-  [ -e "$1" ] || return 0
+  [ -d "$1" ] || return 0 # a file of this name cannot be used, either
   if [ -L "$1" ] && ! trusts_link "$1"; then
     echo "$1 is a symbolic link of $(stat -c %U -- "$1"); run \`rm $(printf %q "$1")\`, or set \`workdir = \"/path/to/folder\"\` in [target]" >&2
     return 1
@@ -25,6 +25,8 @@ check_access() {
   quoted=$(printf %q "$1")
   if [ "$owner" != "$EUID" ] && [ -z "$shared" ]; then
     echo "$1 belongs to $(stat -L -c %U -- "$1"); set \`workdir = \"/path/to/folder\"\` in [target] to a folder of your own, or \`shared = true\` if you trust its users" >&2
+  elif ((8#$mode & 2)) && [ -k "$1" ] && [ "$1" = "$workdir" ]; then # such as /tmp, which others need as it is
+    echo "all users can write to $1; set \`workdir = \"$1/llmb-$(id -un)\"\` in [target]" >&2
   elif ((8#$mode & 2)); then
     if ((8#$mode & 16)) && ! trusts_group "$group"; then others=go-w; fi
     echo "all users can write to $1; run \`chmod $others $quoted\`, or set \`workdir = \"/path/to/folder\"\` in [target]" >&2
