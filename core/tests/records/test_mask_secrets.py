@@ -212,6 +212,17 @@ def test_a_secret_in_lines_that_srun_cuts_is_masked(secret: str, every: int) -> 
         assert copied(labelled(texts), cuts, SecretMask([secret])) == labelled(masked)
 
 
+def test_lines_of_standard_error_may_come_between_the_parts_of_a_secret() -> None:
+    """Both streams of a rank have the same label."""
+    first, second = labelled({1: b"x" * 1015 + SECRET.encode()}).splitlines(keepends=True)
+    third, fourth = labelled({1: b"y" * 1012 + SECRET.encode()}).splitlines(keepends=True)
+    copy = copied(first + b" 1: correct\n 2: horse&$1\n" + third + fourth + second + fourth, [], SecretMask([SECRET]))
+    assert copy == (
+        first.replace(b"correct h", b"*" * 9) + b" 1: correct\n 2: horse&$1\n"
+        + third.replace(b"correct hors", b"*" * 12) + b" 1: ****\n 1: *******\n" + fourth
+    )  # fmt: skip
+
+
 def test_ordinary_lines_of_srun_remain_and_are_copied_once_they_are_complete() -> None:
     log = labelled({0: b"x" * 3000, 1: b"step 1\n correct horse", 2: b"orrect horse&$1"}) + b" 2: \n12\n 3: end"
     assert copied(log, [*range(len(log))], SecretMask([SECRET])) == log

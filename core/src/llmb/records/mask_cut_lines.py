@@ -11,6 +11,12 @@ LINE_BYTES = 1024
 `print(os.environ)`.
 """
 
+MOST_RESTS = 16
+"""Rests per rank that are expected after another line of the rank, such as one of its standard error."""
+
+SHORTEST_REST = 6
+"""The least bytes of such a rest. Shorter ones begin any line."""
+
 _LABEL = rb" *\d{1,6}: "
 _CUT = re.compile(rb"\n%s[^\n]{%d}(?!.)" % (_LABEL, LINE_BYTES))
 _LINE = re.compile(rb"(\n%s)([^\n]+)" % _LABEL)
@@ -39,13 +45,15 @@ class CutLines:
         label, text = line.groups()
         rests = self._rests.pop(label, [])
         begin = max((len(rest) for rest in rests if text.startswith(rest)), default=0)
+        expected = [each for each in rests if len(each) >= SHORTEST_REST and not text.startswith(each)][-MOST_RESTS:]
         if len(text) == LINE_BYTES:
             longer = [rest[LINE_BYTES:] for rest in rests if len(rest) > LINE_BYTES and rest.startswith(text)]
             parts = [*self._parts_at_end(text)]
-            if rests := [*longer, *(rest for _, rest in parts)]:
-                self._rests[label] = rests
+            expected = longer or [*expected, *(rest for _, rest in parts)]
             end = 0 if longer else min((at for at, _ in parts), default=LINE_BYTES)
             text = text[:end] + b"*" * (LINE_BYTES - end)
+        if expected:
+            self._rests[label] = expected
         return label + b"*" * begin + text[begin:]
 
     def _parts_at_end(self, text: bytes) -> Iterator[tuple[int, bytes]]:
