@@ -42,6 +42,6 @@ class TextSearch:
 
 
 @lru_cache(maxsize=64)
-def search_for(texts: tuple[bytes, ...]) -> TextSearch:
-    """Return a search for a few texts. It is kept for the next block, because building it takes 10 us a text."""
-    return TextSearch(texts)
+def search_for(texts: tuple[bytes, ...], together: int = 1) -> TextSearch:
+    """Return a search for some texts. It is kept for the next block, because building it takes 10 us a text."""
+    return TextSearch(texts, together)
