@@ -19,6 +19,8 @@ HOOK = "error during container init: error running hook #0: exit status 1, stder
 MODULE = FRAMES + "ModuleNotFoundError: No module named 'dataclasses'\n"
 MODULE_MISSING = "a Python module is missing in the job's environment"
 STARTING = "".join(f"{rank}: loading the dataset\n" for rank in range(8))
+NO_NETWORK = "NCCL could not use the network"
+UNHANDLED = FRAMES + "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:9, unhandled system error, NCCL version 2.7.8\n"
 OF_UCX = "[1724685304.1] [n1:102320:f]        vfs_fuse.c:281  UCX  ERROR "
 
 FAILED = {
@@ -189,6 +191,27 @@ FAILED = {
     "multicast before the fabric": (
         FRAMES + "RuntimeError: CUDA driver error: system not yet initialized\n", "the GPUs' fabric is not ready",
         None, None,
+    ),
+    # awslabs/awsome-distributed-ai 647
+    "memory that EFA may not lock": (
+        "Libfabric EFA provider has encountered an internal error:\n\nLibfabric error: (-12) Cannot allocate memory\n"
+        "EFA internal error: (4112) Failure to post internal receive buffers\n\nYour application will now abort().\n",
+        "the processes may not lock enough memory for the network", None, None,
+    ),
+    # NVIDIA/nccl 563, aws/aws-ofi-nccl 44 and 715
+    "memory that EFA may not register": (
+        "n1:149:298 [5] register_mr_buffers:465 NCCL WARN NET/OFI Unable to register memory (type = 1) for device 0. "
+        f"RC: 12, Error: Cannot allocate memory\n{UNHANDLED}", NO_NETWORK, None, "n1",
+    ),
+    "endpoint of EFA": (
+        "[1,3]<stdout>:n1:153:691 [3] create_nccl_ofi_component:496 NCCL WARN NET/OFI Couldn't enable endpoint. RC: "
+        f"-12, ERROR: Cannot allocate memory\n{UNHANDLED}", NO_NETWORK, 3, "n1",
+    ),
+    "sockets instead of EFA": (
+        "libfabric:17:99::efa:cq:efa_cq_ibv_cq_ex_open_with_ibv_create_cq_ex():92<warn> Unable to create extended CQ: "
+        "Cannot allocate memory\nn1:17:18 [5] nccl_ofi_ofiutils_init_connection:274 NCCL WARN NET/OFI Couldn't open "
+        f"CQ. RC: -12, ERROR: Cannot allocate memory\nn1:17:18 [5] NCCL INFO Using network Socket\n{STARTING}{FRAMES}"
+        "KeyError: 1\n", "a process failed with KeyError", None, None,
     ),
     # Docker and Kubernetes
     "password of a registry": (
