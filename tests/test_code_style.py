@@ -44,6 +44,7 @@ ALLOWED = {
     # the launchers whose reports do not show that a process continued
     "logs/exceptions.py": {"mpirun", "torch"},
     # the origin of the texts that identify a cause
+    "logs/signatures/amd.toml": {"cuda", "pytorch"},
     "logs/signatures/builds.toml": {"cuda", "deepspeed", "jax", "pytorch", "torch"},
     "logs/signatures/datasets_and_models.toml": {"cuda", "pytorch"},
     "logs/signatures/files.toml": {"pytorch", "torch"},

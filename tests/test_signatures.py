@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import defaultdict
 from pathlib import Path
@@ -40,6 +41,28 @@ def test_the_remedy_of_a_framework_replaces_that_of_core(tmp_path: Path) -> None
         remedies[framework] = failure.remedy
     assert "findmnt" in remedies["megatron_bridge"]
     assert "framework.index_mapping_dir" in remedies["nemo_launcher"]
+
+
+def test_no_remedy_for_a_gpu_of_amd_names_a_tool_of_nvidia() -> None:
+    remedies = [entry["remedy"] for entry in tomllib.loads((CORE / "amd.toml").read_text())["signatures"]]
+    assert any("amdgpu" in each for each in remedies)
+    assert not [each for each in remedies if re.search("nvidia|dcgmi|xid|CUDA", each)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RuntimeError: No HIP GPUs are available",
+        "Memory access fault by GPU node-4 (Agent handle: 0x5) on address 0x7",
+        "RuntimeError: HIP error: device-side assert triggered",
+    ],
+)
+def test_the_remedy_for_a_gpu_of_amd_is_in_its_file(tmp_path: Path, line: str) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(f"{line}\n")
+    failure = llmb.parse(log, framework="megatron_bridge").failure
+    assert failure
+    assert failure.remedy in [entry["remedy"] for entry in tomllib.loads((CORE / "amd.toml").read_text())["signatures"]]
 
 
 CONTROLLER = "Slurm's controller did not respond"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from parts.recent_failures import DIED, DOCKER, FRAMES, WAITED, of_rank
 
 CANCELLED = "slurmstepd: error: *** JOB 17 ON n3 CANCELLED AT 2026-03-24T17:04:13"
+RCCL = FRAMES + "DistBackendError: NCCL error in: x.cpp:81, unhandled cuda error, NCCL version 2.26.6\n"
 CHDIR = "slurmstepd: error: couldn't chdir to `/workspace': No such file or directory: going to /tmp instead\n"
 NO_STEP = "srun: error: Unable to create step for job 17: Job/step already completing or completed\n"
 OUT_OF_MEMORY = "the accelerator is out of memory"
@@ -213,6 +214,35 @@ FAILED = {
         f"CQ. RC: -12, ERROR: Cannot allocate memory\nn1:17:18 [5] NCCL INFO Using network Socket\n{STARTING}{FRAMES}"
         "KeyError: 1\n", "a process failed with KeyError", None, None,
     ),
+    # GPUs of AMD: RCCL, hipBLAS and the kernel driver, in the words of their sources; ROCm/TransformerEngine
+    "memory of HIP": (of_rank(3, "RuntimeError: HIP error: out of memory\n"), OUT_OF_MEMORY, 3, None),
+    "memory of RCCL": (
+        "n1:7:9 [0] allocator.cc:76 NCCL WARN HIP failure 'out of memory'\n" + RCCL, OUT_OF_MEMORY, None, "n1",
+    ),
+    "call of HIP in RCCL": (
+        f"n1:7:9 [0] p2p_tmp.cc:372 NCCL WARN HIP failure 'invalid argument'\n{RCCL}",
+        "a GPU call of NCCL failed (invalid argument)", None, "n1",
+    ),
+    "last error of RCCL": (
+        f"{RCCL}ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nHIP failure 'invalid argument'\n",
+        "a GPU call of NCCL failed (invalid argument)", None, None,
+    ),
+    "workspace of hipBLAS": (
+        of_rank(0, "RuntimeError: CUDA error: HIPBLAS_STATUS_ALLOC_FAILED when calling `hipblasCreate(handle)`\n"),
+        "hipBLAS could not allocate its workspace", 0, None,
+    ),
+    "call of hipBLAS": (
+        of_rank(0, "RuntimeError: CUDA error: HIPBLAS_STATUS_INTERNAL_ERROR when calling `hipblasGemmEx(handle)`\n"),
+        "a GPU library failed", 0, None,
+    ),
+    "algorithm of hipBLASLt": (
+        of_rank(0, "RuntimeError: rocm_gemm.cu:9 in function hipblaslt_gemm: Unable to find any suitable algorithms\n"),
+        "a GPU library has no algorithm for a matrix product of the model", 0, None,
+    ),
+    "memory of a GPU of AMD": (
+        "[138.9] amdgpu 0000:c6:00.0: amdgpu: 2 uncorrectable hardware errors detected in umc block\n",
+        "a GPU has a hardware error (uncorrectable)", None, None,
+    ),
     # Docker and Kubernetes
     "password of a registry": (
         'docker: Error response from daemon: Head "https://registry-1.docker.io/v2/a/b/manifests/1": unauthorized: '
@@ -250,6 +280,8 @@ FAILED = {
 }  # fmt: skip
 
 HARMLESS = [
+    "amdgpu 0000:c3:00.0: amdgpu: no uncorrectable hardware errors detected in umc block\n",
+    "amdgpu 0000:0b:00.0: 1048560 uncorrectable hardware errors detected in umc block\n",
     f"{OF_UCX}inotify_add_watch(/tmp) failed: No space left on device\n",
     f"{OF_UCX}inotify_init() failed: Too many open files\n",
     "[W socket.cpp:601] [c10d] The IPv6 network addresses of (ros, 41711) cannot be retrieved (gai error: -2 - Name or "
