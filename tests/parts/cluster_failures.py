@@ -243,6 +243,42 @@ FAILED = {
         "[138.9] amdgpu 0000:c6:00.0: amdgpu: 2 uncorrectable hardware errors detected in umc block\n",
         "a GPU has a hardware error (uncorrectable)", None, None,
     ),
+    # NVIDIA/nccl 573 and pytorch 40273, the user guide of NCCL
+    "devices that NCCL cannot read": (
+        "n1:430:2237 [0] graph/xml.cc:332 NCCL WARN Could not find real path of /sys/class/pci_bus/0000:1e/../../"
+        f"0000:1e:00.0\n{UNHANDLED}", "NCCL cannot read which devices the node has", None, "n1",
+    ),
+    "shared memory that systemd removed": (
+        "n1:4:8 [0] include/shm.h:48 NCCL WARN unlink shared memory /dev/shm/nccl-d5r failed, error: No such file or "
+        f"directory\n{UNHANDLED}", "the node removed the shared memory of NCCL", None, "n1",
+    ),
+    # NVIDIA/Megatron-LM and TensorRT-LLM: the heartbeat monitor of PyTorch since 2.6
+    "watchdog of PyTorch": (
+        "[rank6]:[E825 20:54:10.1 ProcessGroupNCCL.cpp:1737] [PG ID 0 Rank 6] ProcessGroupNCCL's watchdog got stuck "
+        "for 480 seconds without making progress in monitoring enqueued collectives.\n", WAITED, 6, None,
+    ),
+    "store that closed": (
+        of_rank(3, "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed.\n"),
+        DIED, 3, None,
+    ),
+    "busy GPUs": (
+        FRAMES + "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable\n",
+        "a GPU is held by another process", None, None,
+    ),
+    # vllm-project/vllm and ray-project/ray
+    "crash in Ray": (
+        "(RayWorker pid=4823, ip=10.2.6.3) *** SIGSEGV received at time=1739339449 on cpu 57 ***\n(RayWorker pid=4823, "
+        "ip=10.2.6.3) PC: @ 0x7ee184049b8a (unknown) addProxyOpIfNeeded()\n",
+        "a process crashed (segmentation fault)", None, "10.2.6.3",
+    ),
+    # NVIDIA-NeMo/Megatron-Bridge 3343
+    "HybridEP without InfiniBand": (
+        "[n16:18:0:18] Caught signal 4 (Illegal instruction: illegal operand)\n==== backtrace (tid:18) ====\n"
+        " 0  /opt/hpcx/ucx/lib/libucs.so.0(ucs_handle_error+0x2e4) [0x15551d4a3774]\n"
+        " 4  /usr/lib/python3/dist-packages/hybrid_ep_cpp.cpython-312-x86_64-linux-gnu.so(+0x204c2) [0x15551d4]\n"
+        "srun: error: n13: tasks 0-7: Exited with exit code 132\nsrun: error: n16: tasks 8-15: Exited with exit code "
+        "132\n", "a process crashed in HybridEP", None, None,
+    ),
     # Docker and Kubernetes
     "password of a registry": (
         'docker: Error response from daemon: Head "https://registry-1.docker.io/v2/a/b/manifests/1": unauthorized: '
