@@ -40,6 +40,19 @@ def test_the_framework_that_wrote_a_folder_is_found_in_eight_of_its_logs(llmb: L
     assert llmb("parse", tmp_path, "--framework", "maxtext").err.splitlines()[-1].startswith(known)
 
 
+@pytest.mark.parametrize("name", ["log-77-{}.out", "attempt_0/{}/stdout.log"])
+def test_the_framework_is_found_if_only_the_last_rank_prints_steps(llmb: Llmb, tmp_path: Path, name: str) -> None:
+    for rank in range(20):
+        log = tmp_path / name.format(rank)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_bytes(NEMO_STEP if rank == 19 else b"nothing\n")
+        log.with_name("stderr.log").write_text("a warning\n")
+
+    answer = llmb("parse", tmp_path, "--json").json
+
+    assert [each["path"] for each in answer["logs"]] == [str(log)]
+
+
 @pytest.mark.parametrize("compressed", [False, True])
 def test_the_framework_that_wrote_a_folder_is_found_behind_many_binary_files(
     llmb: Llmb, tmp_path: Path, compressed: bool

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import warnings
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
@@ -38,8 +38,8 @@ def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry
 
     If no log has a step, return the first framework that explains a failure, or else the first one that finds one: that
     run failed before its first step. A path is a log or a directory. Of a directory, at most eight logs are read, first
-    those whose names differ by more than numbers. Raise LogError if a path cannot be read, and SpecError if no
-    installed framework finds a step or a failure, or for a pipe, which can be read only once.
+    those whose names differ by more than numbers, and the last log of each name. Raise LogError if a path cannot be
+    read, and SpecError if no installed framework finds a step or a failure, or for a pipe, which can be read only once.
     """
     registry = registry or PluginRegistry()
     names = [str(path) for path in paths]
@@ -104,14 +104,22 @@ def _is_text(log: Path) -> bool:
 
 
 def _different_first(logs: Iterable[Path]) -> list[Path]:
-    """Sort one log of each name without its numbers before others of that name: a0, b0, a1, a2, not a0, a1, a2, b0."""
-    earlier: Counter[str] = Counter()
-    sorted_logs: list[tuple[int, Path]] = []
+    """Sort the first and the last log of each name without its numbers before others of that name: a0, b0, a9, b9, a1.
+
+    The log with the highest numbers may be that of the last rank, and the only one with steps.
+    """
+    of_name = defaultdict[str, list[Path]](list)
     for log in logs:
-        name = _NUMBERS.sub("", str(log))
-        sorted_logs.append((earlier[name], log))
-        earlier[name] += 1
-    return [log for _, log in sorted(sorted_logs)]
+        of_name[_NUMBERS.sub("", str(log))].append(log)
+    places: list[tuple[int, Path]] = []
+    for same in of_name.values():
+        first, *others = sorted(same, key=_numbers_in)
+        places += enumerate([first, *others[-1:], *others[:-1]])
+    return [log for _, log in sorted(places)]
+
+
+def _numbers_in(log: Path) -> list[int]:
+    return [int(number) for number in _NUMBERS.findall(str(log))]
 
 
 def read_with_others(read: Callable[[str], ParsedLog], framework: str, registry: PluginRegistry) -> ParsedLog | None:
