@@ -53,7 +53,7 @@ ALLOWED = {
     "plugins/declared/file.py": {"torchrun"},  # a launcher of any PyTorch script
     "plugins/declared/command.py": {"torchrun", "pytorch"},
     "plugins/declared/read_file.py": {"torchrun"},
-    "logs/signatures/processes.toml": {"torchrun", "deepspeed", "pytorch"},
+    "logs/signatures/processes.toml": {"torchrun", "deepspeed", "pytorch", "pbs", "lsf"},
     "logs/signatures/communication.toml": {"pytorch"},
     "logs/signatures/launchers.toml": {"hydra", "pytorch"},  # also the name of MPICH's launcher
 }
