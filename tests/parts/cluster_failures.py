@@ -314,6 +314,20 @@ FAILED = {
         "ERROR: Unknown command line flag 'xla_tpu_combiner'\nERROR: Unknown command line flag 'xla_tpu_gather'\n",
         "XLA does not know a flag ('xla_tpu_combiner')", None, None,
     ),
+    # fatal lines of XLA: ColmTalbot/gwpopulation and jax-ml/jax
+    "threads of XLA": (
+        "2025-03-18 23:02:04.1: F external/xla/xla/tsl/platform/default/env.cc:76] Check failed: ret == 0 (11 vs. 0)"
+        "Thread tf_foreach creation via pthread_create() failed.\nAborted (core dumped)\n",
+        "a user has too many processes or threads", None, None,
+    ),
+    "check of XLA": (
+        "2023-07-17 19:51:05.2: F external/xla/xla/hlo/ir/hlo_sharding.cc:961] Check failed: !IsManual() \n"
+        "Aborted (core dumped)\n", "a check in native code failed (!IsManual())", None, None,
+    ),
+    "fatal line of XLA": (
+        "2023-07-17 19:51:05.2: F external/xla/xla/service/gpu/x.cc:9] Invalid layout of a tensor\n",
+        "unknown: a process failed", None, None,
+    ),
     # Docker and Kubernetes
     "password of a registry": (
         'docker: Error response from daemon: Head "https://registry-1.docker.io/v2/a/b/manifests/1": unauthorized: '

@@ -27,6 +27,7 @@ _ERROR = re.compile(
                                    | RayTaskError\(\w+\) | \b(?:struct|zlib|re|select|lmdb)\.error )
              (?: : (?: \ .* )? )? $                                                     # an exception of Python
            | F\d{4}(?:\d{4})?\ \d\d:\d\d:\d+\.\d+\ .*                                   # a fatal line of glog or absl
+           | F\ [\w./-]+:\d+\]\ .*                                                       # a fatal line of XLA
            | Fatal\ Python\ error:\ .*                                                  # faulthandler
          )""",
     re.VERBOSE,
@@ -48,7 +49,9 @@ _OF_TASK = re.compile(rb"(?:[A-Za-z_]\w*\.)*RayTaskError\(\w+\):|monarch\.(?:\w+
 _JOINED = re.compile(rb"(\w+?(?:Error|Exception))\1+")
 """The same name several times, because ranks without labels wrote it at the same time."""
 
-_WORTH_READING = re.compile(rb"Error|Exception|Interrupt|Exit|Empty|\.error\b|Fatal Python|(?m:^F\d{4})|Traceback \(")
+_WORTH_READING = re.compile(
+    rb"Error|Exception|Interrupt|Exit|Empty|\.error\b|Fatal Python|(?m:^F\d{4})|: F |Traceback \("
+)
 """A text without any of these has no error."""
 
 _REPORTED = re.compile(
