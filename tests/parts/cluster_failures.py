@@ -328,6 +328,29 @@ FAILED = {
         "2023-07-17 19:51:05.2: F external/xla/xla/service/gpu/x.cc:9] Invalid layout of a tensor\n",
         "unknown: a process failed", None, None,
     ),
+    # TPUs: marin-community/marin 1534, pytorch/xla 6048 and 7138, and the errors of XLA at openxla.org
+    "halted chip": (
+        "E0827 23:43:41.2 394 synchronous_driver.cc:820] [/dev/accel0 tpu1013:pe1:0] !!!! FATAL ERROR !!!! for "
+        "[/dev/accel0 tpu1013:pe1:0] , fatal_error: true\n", "an accelerator halted", None, None,
+    ),
+    "crash on a TPU": (
+        "*** SIGSEGV (@(nil)), see go/stacktraces#s15 received by PID 160 (TID 34) on cpu 100; stack trace: ***\n",
+        "a process crashed (segmentation fault)", None, None,
+    ),
+    "process that aborted on a TPU": (
+        "*** SIGABRT received by PID 9361 (TID 9361) on cpu 40 from PID 9361; stack trace: ***\n",
+        "unknown: a process aborted", None, None,
+    ),
+    "process that was terminated on a TPU": (
+        "https://symbolize.example/r/?trace=7e07*** SIGTERM received by PID 18 (TID 18) on cpu 93 from PID 1; stack "
+        "trace: ***\n", "unknown: a process was terminated", None, None,
+    ),
+    "stack of a kernel": (
+        FRAMES + "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: E1001: CompileTimeScopedVmemOom:\nRan out of memory "
+        "in memory space vmem while allocating on stack for %splash_mha_fwd. Scoped allocation with size 19.85M and "
+        "limit 16.00M exceeded scoped vmem limit by 3.85M.\n",
+        "a kernel needs more memory within the chip than its limit (vmem)", None, None,
+    ),
     # Docker and Kubernetes
     "password of a registry": (
         'docker: Error response from daemon: Head "https://registry-1.docker.io/v2/a/b/manifests/1": unauthorized: '
