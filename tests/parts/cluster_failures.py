@@ -351,6 +351,12 @@ FAILED = {
         "limit 16.00M exceeded scoped vmem limit by 3.85M.\n",
         "a kernel needs more memory within the chip than its limit (vmem)", None, None,
     ),
+    # public notes of users: a container without the socket of munge
+    "srun without munge": (
+        'srun: error: If munged is up, restart with --num-threads=10\nsrun: error: Munge encode failed: Failed to '
+        'access "/run/munge/munge.socket.2": No such file or directory\n',
+        "Slurm's authentication (munge) failed", None, None,
+    ),
     # Docker and Kubernetes
     "password of a registry": (
         'docker: Error response from daemon: Head "https://registry-1.docker.io/v2/a/b/manifests/1": unauthorized: '
