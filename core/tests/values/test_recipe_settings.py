@@ -9,6 +9,7 @@ import pytest
 
 from llmb import Nsys, RecipeError, Repository, Venv, Workload, plan
 
+SPECIFIER = 'a version specifier, such as ">=3.12" or "==3.12.*"'
 WORD = "a word without blanks that does not begin with -"
 REPOSITORY = {"name": "trainer", "url": "https://git.example/trainer", "commit": "1" * 40}
 
@@ -60,13 +61,17 @@ def test_an_invalid_nsys_table_is_reported_with_its_key(table: dict[str, Any], m
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"lock": "cpu.txt"}, "framework.python: required key is missing; expected a non-empty string"),
+        ({"lock": "cpu.txt"}, f"framework.python: required key is missing; expected {SPECIFIER}"),
         (
-            {"lock": "cpu.txt", "python": "3.12", "space_gb": 0},
+            {"lock": "cpu.txt", "python": "==3.12.*", "space_gb": 0},
             "framework.space_gb: invalid value 0; expected a positive number",
         ),
         (
-            {"lock": "cpus.txt", "python": "3.12"},
+            {"lock": "cpu.txt", "python": "3.12"},
+            f'framework.python: invalid value "3.12"; expected {SPECIFIER}',
+        ),
+        (
+            {"lock": "cpus.txt", "python": ">=3.12"},
             "framework.lock: invalid value \"cpus.txt\"; expected one of cpu.txt (did you mean 'cpu.txt'?)",
         ),
     ],
@@ -80,6 +85,13 @@ def test_an_invalid_environment_is_reported_with_its_key(
     with pytest.raises(RecipeError) as caught:
         Venv.shipped("acme_trainer", settings)
     assert str(caught.value) == message
+
+
+def test_an_environment_needs_a_specifier_of_its_python_versions() -> None:
+    for python in ("3.12", "python3.12", ""):
+        with pytest.raises(ValueError, match=r"expected a version specifier, such as"):
+            Venv(lock="", python=python)
+    assert Venv(lock="", python="==3.12.*,!=3.12.1").python == "==3.12.*,!=3.12.1"
 
 
 def test_an_error_of_a_recipe_s_settings_names_the_recipe(spec: Any) -> None:

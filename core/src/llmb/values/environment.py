@@ -18,12 +18,27 @@ from llmb.values.scalars import (
     Url,
     VariableName,
     Word,
+    accepting,
     matching,
 )
 from llmb.values.typed import decode_settings, typed_fields
 
 Digest = Annotated[str, matching('"sha256:" and 64 hexadecimal digits', "sha256:[0-9a-f]{64}")]
 """The digest of an image."""
+
+
+def _is_specifier(value: Any) -> bool:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # not needed without a virtual environment
+
+    try:
+        return isinstance(value, str) and len(SpecifierSet(value)) > 0
+    except InvalidSpecifier:
+        return False
+
+
+_SPECIFIER = 'a version specifier, such as ">=3.12" or "==3.12.*"'
+PythonSpecifier = Annotated[str, accepting(_SPECIFIER, _is_specifier, schema={"type": "string", "pattern": "[<>=~]"})]
+"""The versions of Python that an environment may have."""
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
@@ -70,7 +85,7 @@ class _VenvSettings:
     """The settings of a recipe that describe its Python environment."""
 
     lock: NonEmptyStr
-    python: NonEmptyStr
+    python: PythonSpecifier
     space_gb: PositiveFloat = 0.0
 
 
@@ -78,12 +93,13 @@ class _VenvSettings:
 class Venv:
     """A Python environment.
 
-    ``lock`` is the text of a requirements file with pinned versions and hashes. ``space_gb`` is the disk space that the
-    environment needs, 0 if unknown.
+    ``lock`` is the text of a requirements file with pinned versions and hashes. ``python`` is the specifier of its
+    Python versions, such as ``>=3.12`` or ``==3.12.*``. ``space_gb`` is the disk space that the environment needs, 0 if
+    unknown.
     """
 
     lock: str
-    python: NonEmptyStr
+    python: PythonSpecifier
     space_gb: NonNegativeFloat = 0.0
 
     @classmethod
