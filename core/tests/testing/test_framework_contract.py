@@ -112,6 +112,10 @@ def job(test: str, title: str, new: str, message: str) -> Planted:
     return Planted(test, title, "        return run.job(", f"        {new}\n        return run.job(", message)
 
 
+END = "        return Log()\n"
+DIAGNOSE = f"{END}\n    @hookimpl\n    def diagnose(self):\n        return [Signature(cause='c', {{}})]\n"
+"""The end of the plugin, and with the hook diagnose()."""
+
 ENV = 'env={"MODE": "x"}'
 PLANTED = [
     Planted("implements_its_hooks", "a renamed argument", "def build_job(self, run)", "def build_job(self, spec)",
@@ -163,6 +167,13 @@ PLANTED = [
             "the result differs from a.expected.toml"),
     Planted("golden_logs_parse", "a missing needle", 'b" took "', 'b"needed"',
             "the result differs from a.expected.toml"),
+    Planted("causes_can_be_read", "a pattern without a group", END, DIAGNOSE.format('needle="odd: ", detail="x"'),
+            "diagnose() failed: ValueError: invalid Signature.detail 'x'"),
+    Planted("complete_logs_have_no_cause", "a word of each log", END, DIAGNOSE.format('needle="reading"'),
+            "a.log is the log of a complete run, but contains 'reading' of the cause 'c'"),
+    Planted("missing_steps_are_explained", "the second line", END,
+            f"{END}\n    @hookimpl\n    def explain_missing_steps(self, lines):\n        return lines[1]\n",
+            "explain_missing_steps() failed: IndexError: list index out of range; the lines are []"),
     Planted("chunking_does_not_matter", "a lost rest", "class Plugin(",
             "class Cut(Log):\n    def feed(self, block, source=''):\n        return [each"
             " for line in block.split(b'\\n') for each in self.read_line(line)]\n"

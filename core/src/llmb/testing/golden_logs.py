@@ -17,6 +17,11 @@ DIGITS = 6
 """Significant digits of an expected number."""
 
 
+def is_complete(log: Path, framework: str, registry: PluginRegistry) -> bool:
+    """Check whether a log is that of a complete run."""
+    return LogReader(framework=framework, registry=registry).read([log]).status == "complete"
+
+
 def result_of(log: Path, framework: str, registry: PluginRegistry) -> dict[str, Any]:
     """Return status, numbers of steps, values of the last step and the mean of the window of a log."""
     parsed = LogReader(framework=framework, registry=registry).read([log])

@@ -11,7 +11,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from llmb.testing.golden_logs import check_log
+from llmb.logs.signature_search import SignatureSearch
+from llmb.testing.golden_logs import check_log, is_complete
 from llmb.testing.log_texts import StepLine, cut, garbled, long_lines, read, step_lines, with_filler
 from llmb.testing.plugin_checks import PluginContract, fail
 from llmb.values.errors import LlmbError
@@ -69,6 +70,26 @@ class LogContract(PluginContract):
                 problem = str(error)
             if problem:
                 fail(f"{log.name}: {problem}")
+
+    def test_complete_logs_have_no_cause(self) -> None:
+        """The log of a complete run contains no text that diagnose() returns as the cause of a failure."""
+        with suppress(LlmbError):  # test_causes_can_be_read and test_golden_logs_parse report it
+            primary = [each for each in self.plugin.diagnose() if each.primary and not each.survivable]
+            search = SignatureSearch(primary)
+            for log in self.logs:
+                if is_complete(log, self.plugin_name, self.registry) and (hit := search.find(log, warnings=False)):
+                    fail(
+                        f"{log.name} is the log of a complete run, but contains {hit.signature.needle!r} of the cause "
+                        f"{hit.signature.cause!r}; choose a text that only failed runs print, or set survivable"
+                    )
+
+    def test_missing_steps_are_explained(self) -> None:
+        """explain_missing_steps() returns a text for any first lines, also for none."""
+        for lines in ([], *(log.read_text(errors="replace").splitlines()[:1] for log in self.logs)):
+            try:
+                self.plugin.explain_missing_steps(lines=lines)
+            except LlmbError as error:
+                fail(f"{error}; the lines are {lines!r}")
 
     def test_chunking_does_not_matter(self) -> None:
         """The steps are the same if the log is cut anywhere, because llmb reads a growing log in blocks."""

@@ -66,6 +66,13 @@ class PluginContract(Contract):
         load: Any = getattr(self.registry, self.kind)
         return load(self.plugin_name)
 
+    def test_causes_can_be_read(self) -> None:
+        """diagnose() returns signatures. llmb calls this hook only after a failure."""
+        try:
+            self.plugin.diagnose()
+        except LlmbError as error:
+            fail(str(error))
+
     def test_import_is_light(self) -> None:
         """The import of the plugin imports no large package, because every command would wait for it."""
         module = self.entry.value.partition(":")[0].strip()
