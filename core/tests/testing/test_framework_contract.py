@@ -36,13 +36,15 @@ class Plugin(FrameworkHooks[Options]):
 
     @hookimpl
     def prepare_env(self, run):
-        return Environment()
+        return Environment(base=run.image)
 
     @hookimpl
     def build_job(self, run):
         degrees, model = attrs.asdict(run.parallelism), attrs.asdict(run.model)
         script = f"cd {shlex.quote(run.paths.run)} && exec python train.py"
-        command = ("bash", "-c", script, f"{degrees} {model} {run.options.args}")
+        if run.profile:
+            raise SpecError(Fault(message="no profiler", key="profile"))
+        command = ("bash", "-c", script, f"{degrees} {model} {run.steps} {run.options.args}")
         return run.job((Phase(name="train", command=command),), env={"MODE": "x"})
 
     @hookimpl
@@ -156,7 +158,13 @@ PLANTED = [
     job("invalid_runs_raise_spec_errors", "a division by zero", "1 / (run.parallelism.tp - 2)",
         "reject the value with a SpecError for the key parallelism.tp"),
     job("options_take_effect_or_are_rejected", "an ignored degree", 'del degrees["tp"]; command = (*command[:3], '
-        'f"{degrees} {model}")', "tp = 2 does not change the job; use the value or reject it"),
+        'f"{degrees} {model} {run.steps}")', "tp = 2 does not change the job; use the value or reject it"),
+    Planted("options_take_effect_or_are_rejected", "ignored steps", " {run.steps} ", " ",
+            "workload.steps = 20 does not change the job; use the value or reject it"),
+    Planted("options_take_effect_or_are_rejected", "an ignored image", "base=run.image", "",
+            "workload.image = registry.example/contract:1.0 does not change the job"),
+    Planted("options_take_effect_or_are_rejected", "an ignored profile", "if run.profile:", "if False:",
+            "profile.tool = nsys does not change the job"),
     Planted("options_take_effect_or_are_rejected", "an unused option", "args: tuple[str, ...] = ()",
             "fast: bool = False\n    args: tuple[str, ...] = ()", "option fast changes no job"),
     Planted("options_take_effect_or_are_rejected", "an unused option of two types", "args: tuple[str, ...] = ()",

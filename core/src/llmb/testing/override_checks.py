@@ -14,6 +14,7 @@ from llmb.testing.sample_runs import Built, Tables, build, build_or_none, descri
 from llmb.values.errors import LlmbError, SpecError
 from llmb.values.run import Run
 
+IMAGE = "registry.example/contract:1.0"
 MODEL = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "seq_len")
 
 
@@ -22,7 +23,7 @@ class OverrideContract(JobContract):
 
     def test_invalid_runs_raise_spec_errors(self) -> None:
         """A hook that does not support a valid run raises SpecError and nothing else."""
-        for key, published, run in self._variations():
+        for key, _, published, run in self._variations():
             if build_or_none(self.registry, published) is None:
                 continue  # test_published_points_build_jobs reports it
             try:
@@ -36,29 +37,25 @@ class OverrideContract(JobContract):
 
     def test_options_take_effect_or_are_rejected(self) -> None:
         """A value that changes nothing is rejected, because the run would differ from its record."""
-        for key, published, run in self._variations():
+        for key, value, published, run in self._variations():
             built, before = build_or_none(self.registry, run), build_or_none(self.registry, published)
             if built and before and _content(built) == _content(before):
-                table, _, name = key.partition(".")
-                value = getattr(getattr(run, table), name)
-                fail(f"{describe(run)}: {name} = {value} does not change the job; use the value or reject it")
+                fail(f"{describe(run)}: {key} = {value} does not change the job; use the value or reject it")
         for name, values in _choices(self.plugin.options):
             if not any(self._has_effect(f"framework.{name}", value) for value in values):
                 fail(f"option {name} changes no job of the published configurations; use the option or remove it")
 
-    def _variations(self) -> Iterator[tuple[str, Run[Any], Run[Any]]]:
-        """Yield runs of each recipe with one other degree or size that core accepts: key, published run, run."""
+    def _variations(self) -> Iterator[tuple[str, Any, Run[Any], Run[Any]]]:
+        """Yield runs of each recipe with one other value that core accepts: key, value, published run, run."""
         seen = set[str]()
         for tables, spec in self.specs:
             if spec.run.recipe in seen:
                 continue
             seen.add(spec.run.recipe)
-            for table, names in (("parallelism", DEGREES), ("model", MODEL if spec.run.architecture else ())):
-                for name in names:
-                    value = getattr(getattr(spec.run, table), name, None)
-                    run = self._load(with_key(tables, f"{table}.{name}", 2 * (value or 1)))
-                    if run is not None:
-                        yield f"{table}.{name}", spec.run, run
+            for key, value in _changes(spec.run):
+                run = self._load(with_key(tables, key, value))
+                if run is not None:
+                    yield key, value, spec.run, run
 
     def _has_effect(self, key: str, value: Any) -> bool:
         for tables, spec in self.specs:
@@ -73,6 +70,17 @@ class OverrideContract(JobContract):
         with suppress(LlmbError):
             return load_run(self.registry, tables).run
         return None
+
+
+def _changes(run: Run[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield keys of a spec, each with another value than that of a published run."""
+    yield "workload.steps", 2 * run.steps
+    yield "workload.image", IMAGE
+    yield "profile.tool", "nsys"
+    for table, names in (("parallelism", DEGREES), ("model", MODEL if run.architecture else ())):
+        for name in names:
+            value = getattr(getattr(run, table), name, None)
+            yield f"{table}.{name}", 2 * (value or 1)
 
 
 def _content(built: Built) -> tuple[Any, ...]:

@@ -2,7 +2,18 @@
 
 from importlib.resources import files
 
-from llmb import Environment, FrameworkHooks, Job, LogParser, Phase, Run, SpecError, hookimpl, unsupported_degrees
+from llmb import (
+    Environment,
+    Fault,
+    FrameworkHooks,
+    Job,
+    LogParser,
+    Phase,
+    Run,
+    SpecError,
+    hookimpl,
+    unsupported_degrees,
+)
 
 from llmb___name__.log import Log
 from llmb___name__.options import Options
@@ -22,7 +33,10 @@ class __Name__(FrameworkHooks[Options]):
     def build_job(self, run: Run[Options]) -> Job:
         """Return the job with one training phase. Raise SpecError for a run that the framework does not support."""
         degrees, model = run.parallelism, run.model
-        if errors := unsupported_degrees(run, ("pp", "vp", "cp", "ep", "etp")):
+        errors = [*unsupported_degrees(run, ("pp", "vp", "cp", "ep", "etp"))]
+        if run.profile:
+            errors.append(Fault(message="__name__ starts no profiler", key="profile", expected="no table [profile]"))
+        if errors:
             raise SpecError(*errors)
         script = f"{run.paths.run}/train.py"
         command = (
