@@ -49,6 +49,14 @@ SCRIPTS = [
             "-time_limit_s=600 grace_s=10\n+grace_s=10"),
     Planted("environments_are_used_or_rejected", "an ignored image", "plugin.py", "isinstance(base, Image)", "False",
             "outside the container"),
+    Planted("virtual_environments_are_used_or_rejected", "no task", "plugin.py",
+            "(venv_task(base, target.cache),) if isinstance(base, Venv) else ()", "()",
+            "no task creates a virtual environment; return venv_task()"),
+    Planted("virtual_environments_are_used_or_rejected", "not activated", "job_script.py",
+            'venv=venv_folder(base, target.cache) if isinstance(base, Venv) else ""', 'venv=""',
+            "a virtual environment does not change the script; pass venv_folder()"),
+    Planted("mpi_is_used_or_rejected", "an ignored interface", "plugin.py", "if job.mpi and not job.mpi_optional",
+            "if False", "mpi = pmix does not change the script"),
     Planted("phases_have_separate_logs", "one log for two phases", "job_script.py", "{phase.name}.{{attempt}}.{rank}",
             "job.{{attempt}}.{rank}", "several logs are named job.{attempt}.0.log"),
     Planted("phases_have_separate_logs", "no attempt", "job_script.py", "{phase.name}.{{attempt}}.", "{phase.name}.",
@@ -83,6 +91,15 @@ AWAIT_TWO = (
 )
 """Wait until two processes submit the job of `test_submitting_twice_starts_one_job`."""
 
+HISTORY = """
+    @hookimpl
+    def history(self, tickets, host):
+        from llmb import Attempt, JobHistory
+        return {each.id: JobHistory(attempts=(Attempt(attempt=0, start=1.8e12),)) for each in tickets}
+
+    @hookimpl
+    def cancel"""
+
 RUNS = [
     in_script("ranks_get_their_environment", "no LOCAL_RANK", EXEC, f"unset LOCAL_RANK\n{EXEC}",
               "LOCAL_RANK is not set for rank 0"),
@@ -90,6 +107,14 @@ RUNS = [
               "RANK are 0, 0; expected each of 0 to 1 once"),
     in_script("ranks_get_their_environment", "several masters", "export_master 127.0.0.1",
               'export_master "127.0.0.$((1 + rank))"', "MASTER_ADDR differs between ranks: 127.0.0.1, 127.0.0.2"),
+    Planted("phases_run_on_their_ranks", "all ranks", "job_script.py", ' if phase.ranks == "all" else 1', "",
+            "a phase with ranks = 'node' ran 2 times on 1 nodes, not 1"),
+    Planted("incomplete_tasks_start_again", "an ignored check", "commands.py", '"again" if script.check else ""', '""',
+            "a script with a check was started 1 times by 2 submissions"),
+    in_commands("unknown_jobs_are_absent", "a lost job", "state=ABSENT", "state=LOST",
+                "poll() reports a job that was never submitted as ended, not as absent"),
+    Planted("history_is_plausible", "milliseconds", "plugin.py", "    @hookimpl\n    def cancel", HISTORY,
+            "history() returns start = 1.8e+12; expected seconds since 1970"),
     in_script("phases_wait_and_stop", "one rank is awaited", 'await_processes "${ranks[@]}" || status=$?',
               'wait "${ranks[0]}"', "started when 1 of 2 ranks of the first had ended"),
     in_script("phases_wait_and_stop", "an ignored exit code", '[ "$status" = 0 ] && return', "return",

@@ -21,6 +21,7 @@ from llmb.values.errors import LlmbError
 from llmb.values.frozen import FrozenMap
 from llmb.values.host import CommandResult, Host
 from llmb.values.job import Job, Phase, Script
+from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobHandle, JobStatus
 
 T = TypeVar("T")
@@ -92,9 +93,9 @@ class LiveJobs:
         """The keys of a job with several ranks on several nodes, or on one if the scheduler has only one."""
         return {"nodes": 1 if self._contract.plugin.single_node else 2, "tasks_per_node": TASKS_PER_NODE}
 
-    def submit(self, *jobs: Job, secrets: Mapping[str, str] = FrozenMap()) -> Mapping[str, JobHandle]:
+    def submit(self, *jobs: Job, secrets: Mapping[str, str] = FrozenMap(), check: str = "") -> Mapping[str, JobHandle]:
         """Submit jobs as llmb does, with their secrets beside them. The scheduler's hooks do not see the secrets."""
-        scripts = [self._contract.build(job) for job in jobs]
+        scripts = [attrs.evolve(self._contract.build(job), check=check) for job in jobs]
         self._scripts |= {script.id: script for script in scripts}
         with patch.dict(os.environ, secrets):
             SecretFiles(self.host, []).put(scripts)
@@ -124,6 +125,18 @@ class LiveJobs:
     def cancel(self, job: Job) -> None:
         """Cancel a job."""
         self._contract.plugin.cancel(tickets=[self._ticket(self._scripts[job.id])], host=self.host)
+
+    def poll(self, job: Job) -> JobStatus:
+        """Return the status of a job, which need not be submitted."""
+        ticket = self._ticket(self._contract.build(job))
+        status: JobStatus = self._contract.plugin.poll(tickets=[ticket], host=self.host)[job.id]
+        return status
+
+    def history(self, job: Job) -> JobHistory:
+        """Return the history of a job, empty if the scheduler does not know the job."""
+        found: Mapping[str, JobHistory]
+        found = self._contract.plugin.history(tickets=[self._ticket(self._scripts[job.id])], host=self.host)
+        return found.get(job.id, JobHistory())
 
     def await_end(self, job: Job) -> JobStatus:
         """Wait until a job ends, and return its status."""

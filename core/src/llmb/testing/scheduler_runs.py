@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import time
 import uuid
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -47,6 +48,12 @@ echo >"$1/output"
 COUNT_ENDED = 'ls "$1" | grep -c "^ended\\." >"$1/seen"; : >"$1/continued"'
 START_SECOND = ': >"$1/continued"'
 START = 'mktemp "$1/start.XXXXXX"'
+COUNT_STARTS = {name: f'mktemp "$1/on-{name}.XXXXXX"' for name in ("node", "first")}
+"""Scripts of phases that run once on each node, and once."""
+
+DAY_S = 86_400
+"""How much the clocks of two machines may differ."""
+
 PRINT_WORDS = 'printf "%s\\0" "${@:2}" "$WORDS" "$LINES_OF_JOB" "$LINES_OF_PHASE" >"$1/words"'
 PRINT_DIGEST = """
 printf %s "${HF_TOKEN-}" | sha256sum >"$1/digest"
@@ -95,6 +102,18 @@ class RunContract(SchedulerJobs):
         for name in ("MASTER_ADDR", "MASTER_PORT"):
             if len(values := sorted({each[name] for each in ranks})) > 1:
                 fail(f"{name} differs between ranks: {', '.join(values)}; each needs the address of rank 0")
+
+    def test_phases_run_on_their_ranks(self) -> None:
+        """A phase for nodes runs once on each node, and one for the first rank runs once."""
+        with self.live_jobs() as jobs:
+            job = jobs.job("places", COUNT_STARTS, **jobs.ranks)
+            node, first = job.phases
+            job = attrs.evolve(job, phases=(attrs.evolve(node, ranks="node"), attrs.evolve(first, ranks="first")))
+            jobs.submit(job)
+            jobs.await_completion(job)
+            for name, count in (("node", job.nodes), ("first", 1)):
+                if (starts := len(jobs.files(job, f"on-{name}."))) != count:
+                    fail(f"a phase with ranks = {name!r} ran {starts} times on {job.nodes} nodes, not {count}")
 
     def test_phases_wait_and_stop(self) -> None:
         """A phase starts after all ranks of the previous one; the job stops after a failure or a missing output."""
@@ -159,6 +178,35 @@ class RunContract(SchedulerJobs):
             jobs.check_cause(job, status, "completed")
         if len(ids := sorted({each.job_id for each in handles if each.job_id})) > 1:
             fail(f"submit() returned the ids {', '.join(ids)} for one job; return the id of the job that is there")
+
+    def test_incomplete_tasks_start_again(self) -> None:
+        """A script with a check is started again after its end, because its result may be incomplete or deleted."""
+        with self.live_jobs() as jobs:
+            job = jobs.job("task", {"train": START})
+            for count in (1, 2):
+                jobs.submit(job, check="false")
+                jobs.await_completion(job)
+                if (starts := len(jobs.files(job, "start."))) != count:
+                    fail(f"a script with a check was started {starts} times by {count} submissions; see Script.check")
+
+    def test_unknown_jobs_are_absent(self) -> None:
+        """poll() reports a job that was never submitted as absent: core then submits it."""
+        with self.live_jobs() as jobs:
+            if (state := jobs.poll(jobs.job("never", {"train": "true"})).state) != "absent":
+                fail(f"poll() reports a job that was never submitted as {state}, not as absent")
+
+    def test_history_is_plausible(self) -> None:
+        """history() returns attempts with times in seconds since 1970, if the scheduler knows them."""
+        with self.live_jobs() as jobs:
+            job = jobs.job("history", {"train": "true"})
+            jobs.submit(job)
+            jobs.await_completion(job)
+            for attempt in jobs.history(job).attempts:
+                for name, value in (("start", attempt.start), ("end", attempt.end)):
+                    if value is not None and abs(value - time.time()) > DAY_S:
+                        fail(
+                            f"history() returns {name} = {value:g}; expected seconds since 1970, {time.time():.0f} now"
+                        )
 
     def test_secrets_stay_secret(self) -> None:
         """Ranks get the secrets of the job, and nothing else contains them."""

@@ -13,7 +13,7 @@ from llmb.testing.job_checks import CANARY, another_day
 from llmb.testing.plugin_checks import fail
 from llmb.testing.purity import recorded_effects
 from llmb.testing.scheduler_jobs import SchedulerJobs, example_job
-from llmb.values.environment import Environment, Image
+from llmb.values.environment import Environment, Image, Venv
 from llmb.values.errors import LlmbError, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job, Script
@@ -23,6 +23,7 @@ LAUNCHERS = re.compile(r"\b(torchrun|deepspeed|accelerate launch|torch\.distribu
 """Launchers of frameworks."""
 
 IMAGE = Image(ref="registry.example/trainer:1.0")
+VENV = Venv(lock="one==1\n", python=">=3.11")
 
 
 class ScriptContract(SchedulerJobs):
@@ -110,6 +111,28 @@ class ScriptContract(SchedulerJobs):
             return
         if found == self.script():
             fail("an image does not change the script: the job would run outside the container; use it or reject it")
+
+    def test_virtual_environments_are_used_or_rejected(self) -> None:
+        """A job with a virtual environment runs in it after a task created it, or is rejected."""
+        job = example_job(environment=Environment(base=VENV))
+        try:
+            tasks = self.plugin.prepare_env(environment=job.environment, target=self.target_of(job))
+            found = self.build(job)
+        except SpecError:
+            return
+        if not tasks:
+            fail("no task creates a virtual environment; return venv_task() in prepare_env(), or reject it")
+        if found == self.script():
+            fail("a virtual environment does not change the script; pass venv_folder() to environment_function()")
+
+    def test_mpi_is_used_or_rejected(self) -> None:
+        """A job that needs an MPI launcher gets it, or is rejected."""
+        try:
+            found = self.build(example_job(mpi="pmix"))
+        except SpecError:
+            return
+        if found == self.script():
+            fail("mpi = pmix does not change the script: the ranks would not find each other; use it or reject it")
 
     def check_secrets_of_script(self) -> None:
         """Fail the test if a secret is in a script: llmb places secrets in a file beside it."""
