@@ -141,12 +141,13 @@ def test_a_result_of_a_wrong_type_is_an_error_of_the_plugin(result: Any, message
         ({"first_step": -1}, "ValueError: invalid first_step -1; expected an integer of at least 0"),
         ({"printed_every": 0}, "ValueError: invalid printed_every 0; expected an integer of at least 1"),
         ({"printed_every": None}, "ValueError: invalid printed_every None"),
-        ({"end_texts": "done"}, "ValueError: invalid end_texts 'done'; expected a tuple of texts"),
+        ({"end_texts": "done"}, "ValueError: invalid end_texts 'done'; expected a tuple of str, such as ('done',)"),
+        ({"end_texts": (b"done",)}, "ValueError: invalid end_texts (b'done',); expected a tuple of str"),
         ({"first_step": property(lambda _: dict[str, int]()["x"])}, "KeyError: 'x'"),
     ],
 )
 def test_an_attribute_of_a_wrong_type_is_an_error_of_the_plugin(attributes: dict[str, Any], message: str) -> None:
-    with pytest.raises(PluginError, match=re.escape(FAILED) + message):
+    with pytest.raises(PluginError, match=re.escape(FAILED + message)):
         CheckedParser(type("Odd", (Returning,), attributes)([]), GUARD)
 
 

@@ -32,7 +32,8 @@ class CheckedParser(LogParser):
         self._guard = guard
         with self._running():
             self.printed_every = _integer("printed_every", getattr(parser, "printed_every", 1), least=1)
-            self.end_texts = _texts("end_texts", getattr(parser, "end_texts", ()), str, "a tuple of texts")
+            ends = getattr(parser, "end_texts", ())
+            self.end_texts = _texts("end_texts", ends, str, "a tuple of str, such as ('done',)")
             if isinstance(parser, LineParser):
                 _texts("needles", parser.needles, bytes, "a tuple of bytes, such as (b'step',)")
             self._read_first_step()
