@@ -294,6 +294,15 @@ def test_a_planted_error_fails_its_test_and_no_other(active_site: Any, tmp_path:
     assert planted.message in found[planted.test]
 
 
+def test_an_invalid_peak_is_one_line(active_site: Any, tmp_path: Path) -> None:
+    hook = f"{END}\n    @hookimpl\n    def peak_flops(self, gpu_type, dtype):\n        return 100.0\n"
+    recipe = RECIPE.replace('"h100"', '"cpu"').replace('"bf16"', '"fp32"')
+    install(active_site, {"plugin": PLUGIN.replace(END, hook), "recipe": recipe})
+    with pytest.raises(pytest.fail.Exception) as caught:
+        contract(tmp_path).test_metrics_are_plausible()
+    assert str(caught.value).startswith(f"odd/tiny (cpu fp32, 8 GPUs): {FACADE}: peak_flops() returned 100")
+
+
 def test_two_distributions_of_one_name_are_an_error(active_site: Any, tmp_path: Path) -> None:
     for distribution in ("llmb-odd", "llmb-odd2"):
         install(active_site, {"plugin": PLUGIN, "recipe": RECIPE}, distribution)

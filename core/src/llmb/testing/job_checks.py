@@ -161,7 +161,11 @@ def check_mfus(registry: PluginRegistry, recipes: Iterable[Recipe]) -> None:
     """Fail the test if a step time or the MFU of a baseline is impossible, or not the published MFU."""
     for recipe in recipes:
         for point in recipe.points:
-            if point.baseline and (problem := _mfu_problem(registry, recipe, point, point.baseline)):
+            try:
+                problem = point.baseline and _mfu_problem(registry, recipe, point, point.baseline)
+            except LlmbError as error:  # of the plugin
+                problem = str(error)
+            if problem:
                 fail(f"{describe_point(recipe.address, point)}: {problem}")
 
 
