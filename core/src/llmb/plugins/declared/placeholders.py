@@ -64,7 +64,7 @@ def check_text(text: str, key: str, options: Iterable[str]) -> Iterator[Fault]:
 def values_of(run: Run[Any], folder: str, names: Iterable[str]) -> dict[str, str]:
     """Return the values of these placeholders for a run. ``folder`` is that of the repository.
 
-    Raise RecipeError for the architecture of a recipe that states none, and SpecError for sizes that it does not state.
+    Raise SpecError for sizes that the recipe does not state.
     """
     known: dict[str, Any] = {
         **{name: getattr(run, name) for name in ("steps", "gpus", "nodes", "gpus_per_node", "dtype", "gpu_type")},
@@ -78,9 +78,11 @@ def values_of(run: Run[Any], folder: str, names: Iterable[str]) -> dict[str, str
         "cache": run.paths.cache,
         "repository": folder,
     }
-    values = {
-        name: known[name] if name in known else getattr(run.model, name) for name in names if name not in OF_PROCESS
-    }
+    needed = [name for name in names if name not in OF_PROCESS]
+    if run.architecture is None and (sizes := [f"{{{name}}}" for name in needed if name not in known]):
+        message = f"{run.recipe} has no [model], but the framework's file uses {', '.join(sizes)}"
+        raise SpecError(Fault(message=message, key="model", expected="a table model in the recipe of the file"))
+    values = {name: known[name] if name in known else getattr(run.model, name) for name in needed}
     if missing := sorted(name for name, value in values.items() if value is None):
         raise SpecError(*map(_missing_value, missing))
     return {name: _text(value) for name, value in values.items()}
