@@ -167,6 +167,8 @@ PLANTED = [
             "profile.tool = nsys does not change the job"),
     Planted("options_take_effect_or_are_rejected", "an unused option", "args: tuple[str, ...] = ()",
             "fast: bool = False\n    args: tuple[str, ...] = ()", "option fast changes no job"),
+    Planted("options_take_effect_or_are_rejected", "an unused number", "args: tuple[str, ...] = ()",
+            "rate: PositiveFloat | None = None\n    args: tuple[str, ...] = ()", "option rate changes no job"),
     Planted("options_take_effect_or_are_rejected", "an unused option of two types", "args: tuple[str, ...] = ()",
             "level: bool | int = 1\n    args: tuple[str, ...] = ()", "option level changes no job"),
     Planted("metrics_are_plausible", "a baseline of 4 ms", "step_time_s = 0.5", "step_time_s = 4e-3",

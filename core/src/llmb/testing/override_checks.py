@@ -88,7 +88,7 @@ def _content(built: Built) -> tuple[Any, ...]:
 
 
 def _choices(options: type) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the options that have few values, each with the values other than its default."""
+    """Yield the options that have few values or are numbers, each with some values other than its default."""
     hints = get_type_hints(options)
     for field in attrs.fields(options):
         hint = hints[field.name]
@@ -101,4 +101,6 @@ def _choices(options: type) -> Iterator[tuple[str, list[Any]]]:
 def _values_of(kind: Any) -> list[Any]:
     if kind is bool:
         return [True, False]
+    if kind in (int, float):
+        return [2, 3]
     return list(get_args(kind)) if get_origin(kind) is Literal else []
