@@ -10,7 +10,7 @@ import pytest
 
 import llmb
 from llmb.testing import FrameworkContract
-from llmb.testing.override_checks import OverrideContract as JobTests
+from llmb.testing.task_checks import TaskContract as JobTests
 
 PLUGIN = """
 import os, re, shlex, subprocess, sys, time
@@ -118,6 +118,15 @@ END = "        return Log()\n"
 DIAGNOSE = f"{END}\n    @hookimpl\n    def diagnose(self):\n        return [Signature(cause='c', {{}})]\n"
 """The end of the plugin, and with the hook diagnose()."""
 
+DATASET = f"""{END}
+    @hookimpl
+    def prepare_dataset(self, run):
+        folder = shlex.quote(run.paths.cache)
+        first = Task(key="a", kind="words", work="mkdir -p " + folder, check="test -s " + folder + "/a")
+        return Dataset(tasks=({{}}))
+"""
+"""The end of the plugin, and with the hook prepare_dataset()."""
+
 ENV = 'env={"MODE": "x"}'
 PLANTED = [
     Planted("implements_its_hooks", "a renamed argument", "def build_job(self, run)", "def build_job(self, spec)",
@@ -171,6 +180,14 @@ PLANTED = [
             "rate: PositiveFloat | None = None\n    args: tuple[str, ...] = ()", "option rate changes no job"),
     Planted("options_take_effect_or_are_rejected", "an unused option of two types", "args: tuple[str, ...] = ()",
             "level: bool | int = 1\n    args: tuple[str, ...] = ()", "option level changes no job"),
+    Planted("tasks_are_quoted", "an unquoted path", END,
+            DATASET.format('attrs.evolve(first, check="test -s " + run.paths.cache),'),
+            "invalid bash in the check of a: "),
+    Planted("task_keys_name_their_content", "one key for two tasks", END,
+            DATASET.format('first, attrs.evolve(first, work="true")'), "two different tasks have the key a, so that"),
+    Planted("checks_fail_before_the_work", "a check of nothing", END,
+            DATASET.format('attrs.evolve(first, check="true"),'),
+            "the check of a succeeds in an empty folder; check its result"),
     Planted("metrics_are_plausible", "a baseline of 4 ms", "step_time_s = 0.5", "step_time_s = 4e-3",
             "is impossible; check the model, the global batch and the formula", "recipe"),
     Planted("golden_logs_parse", "milliseconds", "time_s=float(found[3])", "time_s=float(found[3]) / 1000",

@@ -41,7 +41,7 @@ class OverrideContract(JobContract):
             built, before = build_or_none(self.registry, run), build_or_none(self.registry, published)
             if built and before and _content(built) == _content(before):
                 fail(f"{describe(run)}: {key} = {value} does not change the job; use the value or reject it")
-        for name, values in _choices(self.plugin.options):
+        for name, values in choices(self.plugin.options):
             if not any(self._has_effect(f"framework.{name}", value) for value in values):
                 fail(f"option {name} changes no job of the published configurations; use the option or remove it")
 
@@ -53,19 +53,19 @@ class OverrideContract(JobContract):
                 continue
             seen.add(spec.run.recipe)
             for key, value in _changes(spec.run):
-                run = self._load(with_key(tables, key, value))
+                run = self.load(with_key(tables, key, value))
                 if run is not None:
                     yield key, value, spec.run, run
 
     def _has_effect(self, key: str, value: Any) -> bool:
         for tables, spec in self.specs:
-            run = self._load(with_key(tables, key, value))
+            run = self.load(with_key(tables, key, value))
             built, before = (build_or_none(self.registry, run) if run else None), build_or_none(self.registry, spec.run)
             if built is None or (before is not None and _content(built) != _content(before)):
                 return True
         return False
 
-    def _load(self, tables: Tables) -> Run[Any] | None:
+    def load(self, tables: Tables) -> Run[Any] | None:
         """Return the run of a spec, or None if core rejects it."""
         with suppress(LlmbError):
             return load_run(self.registry, tables).run
@@ -87,7 +87,7 @@ def _content(built: Built) -> tuple[Any, ...]:
     return built.environment, built.dataset, built.job
 
 
-def _choices(options: type) -> Iterator[tuple[str, list[Any]]]:
+def choices(options: type) -> Iterator[tuple[str, list[Any]]]:
     """Yield the options that have few values or are numbers, each with some values other than its default."""
     hints = get_type_hints(options)
     for field in attrs.fields(options):
