@@ -24,7 +24,29 @@ NO_NETWORK = "NCCL could not use the network"
 UNHANDLED = FRAMES + "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:9, unhandled system error, NCCL version 2.7.8\n"
 OF_UCX = "[1724685304.1] [n1:102320:f]        vfs_fuse.c:281  UCX  ERROR "
 
+
+def of_node(task: int, error: str, rank: int, host: str) -> str:
+    """Return what a torchrun that srun started on a node prints about one of its ranks."""
+    report = f"""ChildFailedError:
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-27_05:00:00
+  host      : {host}
+  rank      : {rank} (local_rank: 1)
+  exitcode  : 1 (pid: 123)
+"""
+    lines = "".join(f"{task}: {line}\n" for line in (FRAMES + error + report).splitlines())
+    return f"{lines}srun: error: n{task}: task {task}: Exited with exit code 1\n"
+
+
 FAILED = {
+    # srun numbers the tasks that run torchrun, not the ranks
+    "rank of a torchrun on each node": (
+        "0: starting\n" + of_node(1, "ValueError: 1\n", 9, "n1.x"), "a process failed with ValueError", 9, "n1.x",
+    ),
+    "rank of a torchrun that does not know its host": (
+        of_node(1, "", 9, "localhost"), "unknown: a process exited with code 1", 9, "n1",
+    ),
     # elena-lyulina/Megatron-LM-Attention-Benchmark: Slurm starts a script in /tmp, too
     "missing folder before a cancellation": (CHDIR + f"{CANCELLED} ***\n", "the job was cancelled", None, "n3"),
     "missing folder before the time limit": (

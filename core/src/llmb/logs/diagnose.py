@@ -15,7 +15,7 @@ from llmb.logs.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below
 from llmb.logs.exceptions import AT_THE_END, SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
 from llmb.logs.failure_evidence import LONGEST_LINE
 from llmb.logs.files import read_part, tail_starts
-from llmb.logs.processes import NOBODY, Process, Processes, process_of_line
+from llmb.logs.processes import NOBODY, Process, Processes
 from llmb.logs.rank_in_file_name import processes_of_logs
 from llmb.logs.rank_labels import split_label
 from llmb.logs.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
@@ -282,7 +282,7 @@ class Diagnosis:
         )
 
     def _process(self, path: Path, line: bytes) -> Process:
-        return process_of_line(line).completed(self._of_logs[path])
+        return self._processes.process_of_line(line).completed(self._of_logs[path])
 
     @cached_property
     def _of_logs(self) -> Mapping[Path, Process]:
@@ -291,7 +291,7 @@ class Diagnosis:
     @cached_property
     def _processes(self) -> Processes:
         """The processes whose ends launchers reported."""
-        return Processes(tuple(each for hit in self._reports for each in hit.processes))
+        return Processes.of_reports((line_at(hit.path, hit.offset).raw, hit.processes) for hit in self._reports)
 
     @cached_property
     def _reports(self) -> Sequence[Hit]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
 
 from llmb.logs.ansi_escapes import plain_text
 from llmb.logs.rank_labels import split_label
+from llmb.values.frozen import FrozenMap
 
 MOST_RANKS: Final = 100_000
 """Ranks of one report that are read, because a torn line may name an impossible number of them."""
@@ -19,6 +20,9 @@ _RANK = re.compile(
     rb"|\[rank=(\d+)\] pid="
 )
 """The rank in a label. A number after a role, as in ``[default3]:``, is that of the process on its node."""
+
+_TASK = re.compile(rb"(?:^|\s)(\d+): $")
+"""The label of a task, if no label of another launcher follows."""
 
 _LOCAL_RANK = re.compile(rb"\[(?!rank)[a-z]\w*?\d+\]:")
 _HOST = re.compile(
@@ -68,6 +72,12 @@ def rank_of_label(label: bytes) -> int | None:
     return None
 
 
+def _task_of(line: bytes) -> int | None:
+    """Return the number of the task that the label names, or None without such a label, or with another one in it."""
+    label, _ = split_label(plain_text(line))
+    return int(match[1]) if (match := _TASK.search(label)) else None
+
+
 def _rank_of(label: bytes, text: bytes) -> int | None:
     if (rank := rank_of_label(label)) is not None:
         return rank
@@ -85,9 +95,31 @@ def expand_ranks(text: str) -> Iterator[int]:
 
 @attrs.frozen
 class Processes:
-    """The processes that launchers reported, in the order in which they reported their ends."""
+    """The processes that launchers reported, in the order in which they reported their ends.
+
+    ``of_tasks`` has the process that a launcher within a labelled task reported, as there may be one on each node. The
+    number of such a task is no rank.
+    """
 
     reported: Sequence[Process] = ()
+    of_tasks: Mapping[int, Process] = FrozenMap()
+
+    @classmethod
+    def of_reports(cls, reports: Iterable[tuple[bytes, Iterable[Process]]]) -> Processes:
+        """Return the processes of reports, each with its first line. Those without a label are of tasks."""
+        every = [(_task_of(line), process) for line, processes in reports for process in processes]
+        hosts = {process.rank: process.host for task, process in every if task is None}
+        of_tasks: dict[int, Process] = {}
+        for task, process in every:
+            if task is not None and process.rank is not None:
+                of_tasks.setdefault(task, process.completed(Process(host=hosts.get(task))))
+        return cls(tuple(of_tasks.values()) or tuple(process for _, process in every), of_tasks)
+
+    def process_of_line(self, line: bytes) -> Process:
+        """Return the process that printed a line: that of its label, or the reported one of its task."""
+        process = process_of_line(line)
+        task = _task_of(line) if self.of_tasks else None
+        return process if task is None else self.of_tasks.get(task, process)
 
     @property
     def first(self) -> Process:
