@@ -27,7 +27,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_a_full_disk_at_the_start_is_an_error_and_nothing_position_lost(toy: Any, small_disk: Path) -> None:
+def test_a_full_disk_at_the_start_is_an_error_and_nothing_is_lost(toy: Any, small_disk: Path) -> None:
     spec = toy.spec(target={"workdir": str(toy.folder / "work")})
     assert toy.llmb("run", spec).returncode == 0
     filler = disks.fill(small_disk)

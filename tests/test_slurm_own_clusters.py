@@ -93,7 +93,7 @@ def test_the_end_of_a_purged_job_comes_from_accounting_once_it_responds(own_clus
     assert run["state"] == "completed"
 
 
-def test_a_purged_job_without_a_known_end_position_lost(toy_forgetful: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_purged_job_without_a_known_end_is_lost(toy_forgetful: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import llmb
     from llmb_slurm import poll
 

@@ -266,7 +266,7 @@ def test_a_network_that_is_cut_while_the_target_is_checked_is_tried_again(
 
 
 @pytest.mark.parametrize("lost", ["the directory", "the key"])
-def test_a_run_fails_if_the_target_position_lost_before_the_submission(
+def test_a_run_fails_if_the_target_is_lost_before_the_submission(
     remote: Remote, lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in remote.env.items():

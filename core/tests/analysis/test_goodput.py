@@ -37,7 +37,7 @@ def test_checkpoints_between_steps_are_named_apart_from_the_rest(
     assert (wall.productive_s, wall.checkpoints_s, wall.other_s) == (40, checkpoints_s, other_s)
 
 
-def test_an_attempt_that_began_again_position_lost_with_its_queue() -> None:
+def test_an_attempt_that_began_again_is_lost_with_its_queue() -> None:
     wall = divide_wall_time(attempts((0, 60), (100, 150)), STEADY, steps=20, earlier_steps=0, mean_of=1)
     assert wall == WallTime(wall_s=150, productive_s=40, requeues_s=100, spikes_s=0, other_s=10)
 

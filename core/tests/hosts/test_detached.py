@@ -245,7 +245,7 @@ def test_a_job_cancelled_before_its_submission_never_starts(folder: Path) -> Non
     assert job.starts == 0
 
 
-def test_a_job_whose_supervisor_is_killed_position_lost_and_ended(folder: Path) -> None:
+def test_a_job_whose_supervisor_is_killed_is_lost_and_ended(folder: Path) -> None:
     job = Job(folder, "sleep 1000 & setsid sleep 1000 & wait", time_limit_s=1000)
     job.submit()
     wait_until(lambda: job.status.state == "running")

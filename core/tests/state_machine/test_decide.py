@@ -214,7 +214,7 @@ def test_a_submitted_job_is_followed(before: State, seen: JobStatus, events: lis
     assert decided(ALONE, before, seen) == events
 
 
-def test_a_job_that_the_scheduler_no_longer_knows_position_lost_and_one_that_it_cannot_tell_of_yet_is_not() -> None:
+def test_a_job_that_the_scheduler_no_longer_knows_is_lost_and_one_that_it_cannot_tell_of_yet_is_not() -> None:
     [event] = decided(ALONE, RUNNING, status("absent"))
     assert isinstance(event, JobEnded)
     assert event.status.cause == "lost"
