@@ -145,7 +145,39 @@ def test_a_rank_that_fails_ends_the_job_on_all_hosts(hosts: Hosts) -> None:
     assert hosts.toy.wait(lambda: living(hosts.workdir / "runs" / run["run_id"]) == [])
 
 
-def test_a_host_that_position_lost_ends_the_job_and_is_named(hosts: Hosts) -> None:
+TORCHRUN = """
+import os
+
+for step in range(5):
+    print(f"iter {step}: time 10.0ms", flush=True)
+if os.environ["NODE_RANK"] == "1":
+    print("Root Cause (first observed failure):\\n[0]:\\n  time      : 2026-11-27_05:00:00")
+    print("  host      : localhost\\n  rank      : 3 (local_rank: 1)\\n  exitcode  : 1 (pid: 123)")
+    raise SystemExit(1)
+"""
+DECLARED = {
+    "launch": "node",
+    "files": ["train.py"],
+    "command": ["python3", "train.py"],
+    "log": {"line": "iter {step}: time {time_ms}ms", "first_step": 0},
+    "recipe": {"steps": 20, "seq_len": 128, "params": 50e3, "dtypes": ["fp32"], "global_batch_size": 8},
+}
+
+
+def test_a_launcher_on_each_host_names_the_rank_and_llmb_the_host(hosts: Hosts, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TORCHRUN)
+    (tmp_path / "mylm.toml").write_text(tomli_w.dumps(DECLARED))
+    workload = {"recipe": f"{tmp_path}/mylm.toml", "gpu_type": "cpu", "dtype": "fp32"}
+    spec = tomllib.loads(Path(hosts.spec()).read_text()) | {"workload": {**workload, "gpus": 4}}
+    spec.pop("framework")
+    file = tmp_path / "spec.toml"
+    file.write_text(tomli_w.dumps(spec))
+    [run] = hosts.runs("run", str(file))
+    assert run["state"] == "failed"
+    assert (run["failure"]["rank"], run["failure"]["host"]) == (3, "b")
+
+
+def test_a_host_that_is_lost_ends_the_job_and_is_named(hosts: Hosts) -> None:
     run_id, work = hosts.start(hosts.spec(target={"lost_after_s": 20}))
     hosts.lose(lambda: living(work / "nodes"))
     [run] = hosts.runs("attach", run_id)
@@ -154,7 +186,7 @@ def test_a_host_that_position_lost_ends_the_job_and_is_named(hosts: Hosts) -> No
     assert living(work) == []
 
 
-def test_where_the_first_host_position_lost_the_others_end_by_themselves(hosts: Hosts) -> None:
+def test_where_the_first_host_is_lost_the_others_end_by_themselves(hosts: Hosts) -> None:
     _, work = hosts.start(hosts.spec(target={"lost_after_s": 20}))
     hosts.lose(lambda: list({*living(work)} - {*living(work / "nodes")}))
     assert hosts.toy.wait(lambda: living(work) == [])

@@ -108,7 +108,8 @@ def _add_rank_times(result: RunResult, plan: RunPlan, logs: RunLogs, registry: P
 
 def _compare_ranks(plan: RunPlan, logs: RunLogs, attempts: Sequence[Attempt]) -> RankComparison | None:
     """Return the comparison of the ranks' step times. Ranks fill the nodes of the last attempt in order."""
-    nodes, per_node = attempts[-1].nodes if attempts else (), plan.job.tasks_per_node
+    nodes = attempts[-1].nodes if attempts else ()
+    per_node = 1 if _starts_once_per_node(plan) else plan.job.tasks_per_node
     hosts = {rank: nodes[rank // per_node] for rank in range(len(nodes) * per_node)}
     return compare_ranks(logs.rank_steps.by_process((log.copy for log in logs.files), hosts))
 
@@ -155,15 +156,22 @@ def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, past: JobPast, r
         return stated
     found = _search_logs(plan, logs, ending, registry)
     if process := read_failed_rank(reported):
-        rank, host = process
+        task, host = process
+        logged = found.rank if found and found.rank != task else None
+        rank = logged if _starts_once_per_node(plan) else task
         stated = attrs.evolve(stated, rank=rank, host=host)
         if found and found.cause.startswith(UNKNOWN):  # the job reports more
             found = None
-        elif found and found.rank in (None, rank):
+        elif found and (rank == logged or found.rank in (None, task)):
             found = attrs.evolve(found, rank=rank, host=found.host or host)
     if found is None and ending.cause in UNEXPLAINED and not reported:
         return attrs.evolve(stated, cause=f"{UNKNOWN}: {ending.reason}", evidence=log_tail(logs.copies))
     return found or attrs.evolve(stated, evidence=log_tail(logs.copies))
+
+
+def _starts_once_per_node(plan: RunPlan) -> bool:
+    """Check whether the job starts one process per node, whose number is no rank: it starts the ranks itself."""
+    return all(phase.ranks == "node" for phase in plan.job.phases if phase.measured)
 
 
 def _search_logs(plan: RunPlan, logs: RunLogs, ending: Ending, registry: PluginRegistry) -> Failure | None:
