@@ -182,6 +182,23 @@ def test_scaling_leaves_out_an_impossible_speed_and_names_means(render: Render) 
     assert "Means of several configurations: 64 GPUs of 2." in figure
 
 
+def test_the_efficiency_is_the_ratio_of_the_step_times_beside_it(render: Render) -> None:
+    """A set of three repeats counts as much as a set of one run."""
+    sizes = {64: ((1.0, 1.0, 1.0), (1.4,)), 128: ((1.2,),)}
+    runs = [
+        record_runs([[factor * PUBLISHED_S] * 20 for factor in factors], workload={"gpus": gpus})[0]
+        for gpus, sets in sizes.items()
+        for factors in sets
+    ]
+    page = render(*runs)
+    times, efficiencies = (
+        re.findall(r"<tr><td>\d+</td><td>([\d.]+)</td>", figure)
+        for figure in re.findall(r'<figure id="scaling-\w+-\d+">.*?</figure>', page, re.DOTALL)
+    )
+    assert times == ["8.399", "8.399"]
+    assert efficiencies == ["100.0", "100.0"]
+
+
 def test_the_window_of_a_plot_is_that_of_the_runs_that_completed_it(render: Render) -> None:
     first, second = record_runs([step_times(1.0)]), record_runs([step_times(1.0)])
     file = Path(find_run(first[0]).directory) / "result.json"
@@ -203,7 +220,8 @@ def test_partial_metrics_do_not_count_in_the_efficiency() -> None:
     from llmb_report.scaling_plots import find_scalings  # imports Matplotlib
 
     def run(run_id: str, rate: float, *, complete: bool) -> ReportedRun:
-        result = {"run_id": run_id, "window_complete": complete, "metrics": {"tokens_per_s_per_gpu": rate}}
+        metrics = {"tokens_per_s_per_gpu": rate, "step_time_s": 7.0}
+        result = {"run_id": run_id, "window_complete": complete, "metrics": metrics}
         return ReportedRun(result=result)
 
     def reported(gpus: int, *runs: ReportedRun) -> ReportedSet:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import attrs
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
@@ -70,20 +71,37 @@ def _model(each: ReportedSet) -> dict[str, str]:
 
 
 def _size(gpus: int, sets: Sequence[ReportedSet]) -> Size:
-    """Return the speed at one number of GPUs. Partial metrics of incomplete runs do not count."""
-    kept = [run.result for each in sets for run in each.runs if run.run_id not in each.left_out]
-    complete = [result for result in kept if result.get("window_complete") is not False]
-    metrics = [found for result in complete if (found := result.get("metrics"))]
-    baselines = [found for each in metrics if (found := each.get("baseline"))]
+    """Return the speed at one number of GPUs."""
+    baselines = [found for each in sets for metrics in _metrics(each) if (found := metrics.get("baseline"))]
     tokens_per_s = _mean([each.get("tokens_per_s") for each in baselines])
     return Size(
         gpus=gpus,
         sets=len(sets),
         step_time_s=_mean([each.step_time_s for each in sets]),
-        tokens_per_s_per_gpu=_mean([each.get("tokens_per_s_per_gpu") for each in metrics]),
+        tokens_per_s_per_gpu=_tokens_per_s_per_gpu(sets),
         published_step_time_s=_mean([each.published_step_time_s for each in sets]),
         published_tokens_per_s_per_gpu=None if tokens_per_s is None else tokens_per_s / gpus,
     )
+
+
+def _metrics(each: ReportedSet) -> list[dict[str, Any]]:
+    """Return the metrics of the runs that count. Partial metrics of incomplete runs do not count."""
+    kept = [run.result for run in each.runs if run.run_id not in each.left_out]
+    complete = [result for result in kept if result.get("window_complete") is not False]
+    return [found for result in complete if (found := result.get("metrics"))]
+
+
+def _tokens_per_s_per_gpu(sets: Sequence[ReportedSet]) -> float | None:
+    """Return the tokens of one step of each set, summed, divided by the sum of their mean step times.
+
+    If all sizes have the same tokens per GPU, the efficiency is the ratio of the step times in the other plot.
+    """
+    pairs = [
+        (first["tokens_per_s_per_gpu"] * first["step_time_s"], each.step_time_s)
+        for each in sets
+        if each.step_time_s and (first := next(iter(_metrics(each)), None)) and first.get("tokens_per_s_per_gpu")
+    ]
+    return sum(tokens for tokens, _ in pairs) / sum(time_s for _, time_s in pairs) if pairs else None
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
