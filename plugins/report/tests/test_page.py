@@ -199,6 +199,12 @@ def test_the_efficiency_is_the_ratio_of_the_step_times_beside_it(render: Render)
     assert efficiencies == ["100.0", "100.0"]
 
 
+def test_the_description_of_a_speed_has_the_range_of_the_runs(render: Render) -> None:
+    """The published MFU of 52.59 % is outside the range."""
+    runs = [record_runs([[factor * PUBLISHED_S] * 20])[0] for factor in (1.1, 1.2)]
+    assert "Model FLOPs utilisation of each run of 2 sets of repeats: 43.84 to 47.82 %." in render(*runs)
+
+
 def test_the_window_of_a_plot_is_that_of_the_runs_that_completed_it(render: Render) -> None:
     first, second = record_runs([step_times(1.0)]), record_runs([step_times(1.0)])
     file = Path(find_run(first[0]).directory) / "result.json"

@@ -75,6 +75,7 @@ class Speed:
     published_key: str
     title: str
     axis: str
+    unit: str
     factor: float = 1.0
 
     def measured(self, each: ReportedSet) -> list[float]:
@@ -93,13 +94,16 @@ class Speed:
 
 
 SPEEDS = (
-    Speed(key="tokens_per_s", published_key="tokens_per_s", title="Tokens per second", axis="tokens/s"),
-    Speed(key="mfu", published_key="mfu", title="Model FLOPs utilisation", axis="MFU (%)", factor=100),
+    Speed(
+        key="tokens_per_s", published_key="tokens_per_s", title="Tokens per second", axis="tokens/s", unit="tokens/s"
+    ),
+    Speed(key="mfu", published_key="mfu", title="Model FLOPs utilisation", axis="MFU (%)", unit="%", factor=100),
     Speed(
         key="model_tflops_per_gpu",
         published_key="tflops_per_gpu",
         title="Model FLOP/s per GPU",
         axis="TFLOP/s per GPU",
+        unit="TFLOP/s",
     ),
 )
 
@@ -124,7 +128,8 @@ def speed_plot(speed: Speed, sets: Sequence[ReportedSet], names: Sequence[str]) 
     _scale_axis(axes, every)
     axes.set_xlabel(speed.axis)
     has_published = any(published is not None for _, _, published in shown)
-    span = f"{text.number(min(every))} to {text.number(max(every))} {speed.axis}"
+    measured = [value for _, values, _ in shown for value in values]
+    span = f"{text.number(min(measured))} to {text.number(max(measured))} {speed.unit}"
     description = f"{speed.title} of each run of {counted(len(shown), 'set')} of repeats: {span}."
     rows = [
         (row_name, str(len(values)), *map(text.number, (min(values), max(values), published)))
