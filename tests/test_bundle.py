@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import random
 import re
 import socket
 import subprocess
@@ -312,6 +313,19 @@ def test_an_archive_that_is_no_bundle_is_rejected(llmb: Llmb, tmp_path: Path, na
     (tmp_path / "text").write_text("no archive")
     assert llmb("bundle", "--verify", tmp_path / "text").status == 2
     assert "no valid manifest.json" in llmb("bundle", "--verify", pack(tmp_path / "b.tar.gz", {"x": b""})).err
+
+
+def test_a_damaged_or_a_too_large_archive_is_one_line(llmb: Llmb, tmp_path: Path) -> None:
+    file = pack(tmp_path / "b.tar.gz", {"log": random.Random(1).randbytes(1 << 20)})
+    file.write_bytes(file.read_bytes()[: 1 << 19] + b"\xff" * (1 << 18))  # no block of compressed data begins like this
+    answer = llmb("bundle", "--verify", file)
+    assert (answer.status, "b.tar.gz cannot be read: Error -3 while decompressing" in answer.err) == (2, True)
+    with tarfile.open(file, "w:gz") as tar:
+        entry = tarfile.TarInfo("log")
+        entry.size = 5 << 30
+        tar.addfile(entry)
+    answer = llmb("bundle", "--verify", file)
+    assert (answer.status, "b.tar.gz is too large to verify" in answer.err) == (2, True)
 
 
 def test_a_run_that_has_not_ended_is_not_bundled(llmb: Llmb, toy: Any, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -85,11 +86,13 @@ def _unpack(file: Path) -> dict[str, bytes]:
             for entry in tar:
                 path, left = PurePosixPath(entry.name), left - entry.size
                 plain = entry.isreg() or entry.isdir()
-                if not plain or path.is_absolute() or ".." in path.parts or str(path) in files or left < 0:
+                if not plain or path.is_absolute() or ".." in path.parts or str(path) in files:
                     raise LlmbError(f"{file} is not a bundle of llmb: unexpected entry {entry.name!r}")
+                if left < 0:
+                    raise LlmbError(f"{file} is too large to verify: its files have more than {MOST_BYTES >> 30} GiB")
                 if content := tar.extractfile(entry):
                     files[str(path)] = content.read()
-    except (OSError, tarfile.TarError, EOFError) as error:
+    except (OSError, tarfile.TarError, EOFError, zlib.error) as error:
         raise LlmbError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     return files
 
