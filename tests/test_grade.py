@@ -135,7 +135,10 @@ def test_a_log_that_prints_another_batch_size_is_not_judged(
         )
     )
     point = ("--recipe", "nemo_launcher/llama3.1-70b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
-    assert llmb("grade", log, *point, "--json").json["reason"].startswith(reason)
+    document = llmb("grade", log, *point, "--json").json
+    assert document["reason"].startswith(reason)
+    note = "tokens/s, TFLOP/s and MFU count the recipe's batch, not that of the log"
+    assert (note in document["notes"]) == reason.startswith("not comparable")
 
 
 def test_a_dash_is_standard_input(log: Callable[..., Path]) -> None:

@@ -37,6 +37,8 @@ ARE_REPEATS = "if each log is a run, name each log with --repeats"
 ARE_MORE_REPEATS = "if each log is a run, name each log instead of its directory"
 """Advice on logs that are graded as those of the ranks of one run, without and with --repeats."""
 
+RECIPE_BATCH = "tokens/s, TFLOP/s and MFU count the recipe's batch, not that of the log"
+
 MOST_NAMED_LOGS = 3
 """The most logs of a directory that an error names."""
 
@@ -182,7 +184,8 @@ class Grader:
         of_runs: dict[str, list[str]] = {}
         for run in runs:
             of_log = (*describe_log(run, self._advice), *describe_unmeasured(run, self._published_s))
-            notes = (self._describe_other_batch(run.log), *of_log)
+            other_batch = self._describe_other_batch(run.log)
+            notes = (other_batch, RECIPE_BATCH if other_batch and run.measured_over else "", *of_log)
             of_runs[run.name] = [note for note in notes if note and note not in judgement.reason]
         proxy = proxy_note(self.point.model, self.recipe.published_model(self.point))
         return tuple(filter(None, (proxy, *merge_notes(of_runs))))
