@@ -5,6 +5,7 @@ Functions import what they call, so that ``llmb.load`` imports neither the code 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from llmb.spec.resolve_run import known_accelerators
 from llmb.spec.run_of_log import run_of_log
 from llmb.spec.targets import name_target
 from llmb.values.arguments import check_arguments
-from llmb.values.errors import Fault, LlmbError, LogError, RecipeError, SpecError, collect_errors
+from llmb.values.errors import Fault, LlmbError, LogError, RecipeError, RecordError, SpecError, collect_errors
 from llmb.values.recipe import Recipe, Window
 from llmb.values.run import Run
 from llmb.values.run_states import Until
@@ -283,11 +284,13 @@ def compare(a: str, b: str) -> RunComparison:
     """Compare recorded runs. Each side is a run id, several joined by commas, or filters of `llmb runs` in braces.
 
     ``b`` may also be "baseline", for the published configuration of each run in ``a``. Raise RecordError for a run that
-    does not exist, and SpecError for an invalid filter.
+    does not exist, and if ``a`` is "baseline". Raise SpecError for an invalid filter.
     """
     from llmb.judging.compare import compare_runs, compare_with_baseline
     from llmb.records.select_runs import select_runs
 
+    if a == "baseline":
+        raise RecordError(f"`baseline` can only be B; use `llmb compare {shlex.quote(b)} baseline`")
     if b == "baseline":
         return compare_with_baseline(select_runs(a))
     return compare_runs(select_runs(a), select_runs(b))

@@ -149,6 +149,12 @@ def test_a_run_that_does_not_exist_exits_with_2(llmb: Llmb, record: Record) -> N
     assert "no run 'nothing'" in answer.err
 
 
+def test_the_baseline_is_the_second_side(llmb: Llmb) -> None:
+    answer = llmb("compare", "baseline", "{gpus=64 dtype=bf16}")
+    line = "llmb: `baseline` can only be B; use `llmb compare '{gpus=64 dtype=bf16}' baseline`"
+    assert (answer.status, " ".join(answer.err.split())) == (2, line)
+
+
 def test_a_run_whose_window_is_off_is_left_out(record: Record) -> None:
     stalled = record(20.0, steady_s=7.0)
     [point] = library.compare(f"{record(7.0)},{stalled}", record(7.0)).points
