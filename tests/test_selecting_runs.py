@@ -59,6 +59,14 @@ def test_filters_of_cancel_that_make_no_sense_cancel_nothing(toy: Any, filters: 
     assert states(toy) == {run_id: "planned"}
 
 
+@pytest.mark.parametrize("filters", ["{state=failed image=*24*}", "state=failed image=*24*"])
+@pytest.mark.parametrize("command", ["show", "logs"])
+def test_a_command_for_one_run_names_the_command_that_takes_filters(toy: Any, command: str, filters: str) -> None:
+    shown = toy.llmb(command, filters)
+    line = "expected one run instead of filters; `llmb runs state=failed 'image=*24*'` lists the runs that match"
+    assert (shown.returncode, shown.stderr) == (2, f"llmb: {line}\n")
+
+
 def test_attach_follows_the_unfinished_runs_that_match(toy: Any) -> None:
     toy.run()
     kept, wanted = toy.record("one"), toy.record("two", workload={"gpus": 2})

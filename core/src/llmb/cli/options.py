@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,6 +87,9 @@ class OptionsError(typer.BadParameter):
 def find_run_or_newest(run: str | None) -> llmb.RunResult:
     """Return the run of an id. Without an id, return the newest run, and print which run that is. Raise RecordError."""
     if run is not None:
+        if "=" in run:
+            listing = f"llmb runs {shlex.join(run.strip('{}').split())}"
+            raise llmb.RecordError(f"expected one run instead of filters; `{listing}` lists the runs that match")
         return llmb.find_run(run)
     newest = llmb.find_runs(limit=1).run_ids
     if not newest:
