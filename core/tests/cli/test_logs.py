@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
+from parts.command_line import command_line
+from parts.recorded_runs import PUBLISHED_S, record_runs
 
 from llmb.cli.commands.logs import PAUSE_S, LogPrinter
 
@@ -28,6 +30,13 @@ def test_the_samples_of_gpus_are_not_printed(tmp_path: Path, capsys: pytest.Capt
     (tmp_path / "telemetry.0.log").write_text("n1, gpu, 1\n")
     LogPrinter(tmp_path, raw=True).print_new()
     assert capsys.readouterr().out == "a\n"
+
+
+def test_the_reason_of_a_verdict_is_no_reason_for_missing_logs(capsys: pytest.CaptureFixture[str]) -> None:
+    [run_id] = record_runs([[PUBLISHED_S] * 20])
+    assert command_line(capsys)("logs", run_id).err == f"llmb: {run_id} (completed) has no logs\n"
+    [run_id] = record_runs([[]], state="lost", reason="the job is gone")
+    assert command_line(capsys)("logs", run_id).err == f"llmb: {run_id} (lost) has no logs: the job is gone\n"
 
 
 def test_what_another_process_writes_is_printed_during_a_long_sleep(

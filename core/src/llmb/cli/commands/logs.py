@@ -41,7 +41,8 @@ def logs(
     else:
         printer.print_new()
     if not printer.printed:
-        cause = result.failure.cause if result.failure else result.reason
+        reason = "" if result.verdict else result.reason  # that of the verdict explains no missing logs
+        cause = result.failure.cause if result.failure else reason
         output.print_message(f"{result.run_id} ({result.state}) has no logs{f': {cause}' if cause else ''}")
 
 
