@@ -254,7 +254,7 @@ def test_without_a_repeat_that_counts_there_is_no_mean(grade: Llmb, log: Callabl
     assert [document[key] for key in ("metrics", "window", "measured_over")] == [None, None, None]
     assert [each["step_time_s"] for each in document["repeats"] if each["left_out"]] == [2.0, 2.0]
     shown = grade(*paths, "--repeats").out
-    assert re.search(r"  repeat 2  +2 s, steady state 2 s, /\S+/b.log; left out\n", shown)
+    assert re.search(r"  repeat 2  +2.000 s, steady state 2.000 s, /\S+/b.log; left out\n", shown)
     assert "repeats that count" not in shown
     assert "tokens/s" not in shown
     assert grade(paths[0], "--json").json["metrics"]["step_time_s"] == 2.0  # of a single run, which is undecided too
@@ -443,7 +443,7 @@ def test_the_screen_of_repeats(grade: Llmb, log: Callable[..., Path]) -> None:
     shown = grade(log(8.0, "a.log"), log(8.1, "b.log"), "--repeats").out
     assert re.match(r"fail       ratio 1.150, between 1.139 and 1.161; the limit is 1.05\n", shown)
     assert "  measured   8.050 s, step 49 (the mean of the repeats that count)\n" in shown
-    assert re.search(r"  repeat 2   8.1 s, steady state 8.1 s, /\S+/b.log\n", shown)
+    assert re.search(r"  repeat 2   8.100 s, steady state 8.100 s, /\S+/b.log\n", shown)
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared logs are not here")

@@ -89,7 +89,7 @@ def test_a_log_without_the_window_has_its_steady_state_with_a_label(parse: Llmb,
     shown = parse(log, "--window", "35:44").out
     assert "steps 35 to 44 not found, the log has steps 0 to 14; see --window\n" in shown
     cost = "1 spike at step 13 cost 3.4 % of the time, drift +0.0 %"
-    assert f"steady state (not the window): 2 s, steps 1 to 14; {cost}\n" in shown
+    assert f"steady state (not the window): 2.000 s, steps 1 to 14; {cost}\n" in shown
 
 
 def test_a_log_of_few_steps_has_no_steady_state(parse: Llmb, log: Path) -> None:

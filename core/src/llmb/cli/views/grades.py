@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import llmb
 from llmb.cli.views.metrics import metric_notes, print_named_values
-from llmb.cli.views.numbers import format_number
+from llmb.cli.views.numbers import four_digits
 from llmb.cli.views.run_details import describe_steady_state, failure_rows, slow_rank_rows
 from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, window_row
 
@@ -39,6 +39,7 @@ def _repeat_rows(grade: llmb.Grade) -> list[tuple[str, str]]:
 
 
 def _describe_repeat(repeat: llmb.GradedRepeat) -> str:
-    steady = format_number(repeat.steady_step_time_s, "s")
-    parts = [format_number(repeat.step_time_s, "s"), f"steady state {steady}" if steady else "", repeat.path]
+    times_s = (repeat.step_time_s, repeat.steady_step_time_s)
+    measured, steady = ("" if time_s is None else f"{four_digits(time_s)} s" for time_s in times_s)
+    parts = (measured, f"steady state {steady}" if steady else "", repeat.path)
     return ", ".join(filter(None, parts)) + ("; left out" if repeat.left_out else "")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import llmb
-from llmb.cli.views.numbers import format_age, format_number
+from llmb.cli.views.numbers import format_age, format_number, four_digits
 from llmb.cli.views.plain_view import describe_speed
 
 RECENT_S = 60.0
@@ -64,7 +64,7 @@ def describe_steady_state(state: llmb.SteadyState | None) -> str:
     """Return a text such as ``15.28 s, steps 4 to 50; no spikes, drift +0.1 %``, or "" for None."""
     if state is None:
         return ""
-    steps = f"{format_number(state.step_time_s, 's')}, steps {state.first} to {state.last}"
+    steps = f"{four_digits(state.step_time_s)} s, steps {state.first} to {state.last}"
     return f"{steps}; {_describe_spikes(state)}, drift {round(100 * state.drift, 1) + 0.0:+} %"
 
 
