@@ -150,6 +150,7 @@ def test_an_error_of_a_record_names_the_newer_llmb_that_wrote_it(
     *newer, unknown = caught.value.faults
     assert unknown.key == "workload.fidelity"
     message = (
-        f"{file}: llmb 99.0 wrote this record, and this is llmb {VERSION}; upgrade with `pip install --upgrade llmb`"
+        f"{file}: llmb 99.0 wrote this record, and this is llmb {VERSION}; "
+        "upgrade with `pip install --upgrade llmb`, or with `git pull` in a clone of llmb"
     )
     assert [*map(str, newer)] == ([message] if is_newer else [])

@@ -66,7 +66,8 @@ def _newer_llmb(document: Document) -> Fault | None:
         is_newer = Version(writer) > Version(VERSION)
     except (InvalidVersion, TypeError):
         return None
-    message = f"llmb {writer} wrote this record, and this is llmb {VERSION}; upgrade with `pip install --upgrade llmb`"
+    upgrade = "upgrade with `pip install --upgrade llmb`, or with `git pull` in a clone of llmb"
+    message = f"llmb {writer} wrote this record, and this is llmb {VERSION}; {upgrade}"
     return Fault(message=message, file=document.file) if is_newer else None
 
 
