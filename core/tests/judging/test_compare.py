@@ -255,6 +255,12 @@ def test_the_screen_of_a_comparison(llmb: Llmb, record: Record) -> None:
     assert llmb("compare", *map(",".join, sides)).out == COMPARISON
 
 
+def test_a_change_that_barely_exceeds_its_margin_has_another_decimal(llmb: Llmb, record: Record) -> None:
+    recipe = {"recipe": "nemo_launcher/llama3.1-70b", "dtype": "fp8"}
+    runs = [record(time_s, workload=recipe) for time_s in (11.0, 11.1, 11.2)]
+    assert "+0.82 % +- 0.81 %  slower" in llmb("compare", ",".join(runs), "baseline").out
+
+
 @pytest.mark.parametrize(
     ("filters", "matching"),
     [

@@ -61,7 +61,8 @@ def _heading(point: llmb.PointChange) -> str:
 
 
 def _row(point: llmb.PointChange, width: int) -> tuple[str | Text, ...]:
-    change = f"{_percent(point.change)} +- {100 * point.margin:.1f} %"
+    decimals = _decimals(point)
+    change = f"{_percent(point.change, decimals)} +- {100 * point.margin:.{decimals}f} %"
     call = CALLS[point.call]
     if point.test:
         call = call + Text(f"  (U test: p = {point.test.p:.2g})")
@@ -73,8 +74,16 @@ def _gpus(point: llmb.PointChange) -> str:
     return llmb.counted(point.gpus or 0, "CPU" if point.gpu_type == "cpu" else "GPU")
 
 
-def _percent(change: float) -> str:
-    return f"{round(100 * change, 1) + 0.0:+} %"
+def _decimals(point: llmb.PointChange) -> int:
+    """Return one decimal place, or up to three if only they show whether a change exceeds its margin."""
+    for decimals in (1, 2):
+        if f"{100 * abs(point.change):.{decimals}f}" != f"{100 * point.margin:.{decimals}f}":
+            return decimals
+    return 3
+
+
+def _percent(change: float, decimals: int = 1) -> str:
+    return f"{round(100 * change, decimals) + 0.0:+.{decimals}f} %"
 
 
 def _print_footnotes(found: llmb.RunComparison) -> None:
