@@ -221,6 +221,12 @@ def test_a_run_is_compared_with_its_published_configuration(llmb: Llmb, record: 
     assert "baseline" in llmb("compare", run, "baseline").out
 
 
+def test_a_run_without_a_published_step_time_is_named_as_such(llmb: Llmb, record: Record) -> None:
+    unpublished = record(workload={"recipe": "maxtext/llama2-tiny", "gpu_type": "cpu", "dtype": "fp32", "gpus": 1})
+    shown = llmb("compare", f"{record()},{unpublished}", "baseline").out
+    assert f"not compared, without a published step time: {unpublished}\n" in shown
+
+
 def test_a_window_that_is_off_the_steady_state_is_not_slower_than_published(llmb: Llmb, record: Record) -> None:
     stalled = record(2 * PUBLISHED_S, steady_s=PUBLISHED_S)
     [point] = library.compare(stalled, "baseline").points

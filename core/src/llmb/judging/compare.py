@@ -166,6 +166,8 @@ def compare_with_baseline(runs: Sequence[RunResult]) -> RunComparison:
     registry = PluginRegistry()
     specs = [([r.spec for r in group], [_published_spec(group[0], registry)]) for group in groups.values()]
     compared = _comparison(runs, (), points, specs)
+    unpublished = [run for run in runs if run.state == "completed" and run.metrics and not run.metrics.baseline]
+    side.reasons.update({run.run_id: "without a published step time" for run in unpublished})
     return attrs.evolve(compared, b="baseline", not_compared=tuple(side.explain("A", compared.only_a)))
 
 
@@ -190,24 +192,24 @@ def _comparison(
 
 @attrs.frozen(kw_only=True)
 class _MeasuredSide:
-    """The measured runs of one side by their points, each imported log once, and the ids of the copies."""
+    """The measured runs of one side by their points, each imported log once, and reasons by the ids of other runs."""
 
     points: dict[Point, list[_Run]]
-    copies: list[str]
+    reasons: dict[str, str]
 
     def explain(self, name: str, run_ids: Iterable[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         """Yield the side with each reason why runs were not compared, and their ids."""
         measured = {run.result.run_id for runs in self.points.values() for run in runs}
         reasons: dict[str, list[str]] = {}
         for run_id in run_ids:
-            copied = "a copy of another run" if run_id in self.copies else "without a comparable step time"
-            reasons.setdefault(f"only in {name}" if run_id in measured else copied, []).append(run_id)
+            unmeasured = self.reasons.get(run_id, "without a comparable step time")
+            reasons.setdefault(f"only in {name}" if run_id in measured else unmeasured, []).append(run_id)
         yield from ((name, reason, tuple(ids)) for reason, ids in reasons.items())
 
 
 def _read_side(results: Iterable[RunResult]) -> _MeasuredSide:
     """Return the measured runs of one side. Raise RecordError for a damaged record."""
-    side = _MeasuredSide(points={}, copies=[])
+    side = _MeasuredSide(points={}, reasons={})
     for result in results:
         spec, window, metrics = RunRecord(runs_folder() / result.run_id).spec(), result.window, result.metrics
         doubtful = result.imported and result.verdict == "undecided" and result.interval is None
@@ -216,7 +218,7 @@ def _read_side(results: Iterable[RunResult]) -> _MeasuredSide:
             run = _Run(result=result, spec=spec, metrics=metrics, repeat=repeat)
             group = side.points.setdefault(run.point, [])
             if any(_same_log(run, other) for other in group):
-                side.copies.append(result.run_id)
+                side.reasons[result.run_id] = "a copy of another run"
             else:
                 group.append(run)
     return side
