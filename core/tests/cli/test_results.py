@@ -160,8 +160,8 @@ def test_the_list_has_no_sweep_column_if_names_differ_anyway(capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("steps_done", "metrics", "shown"),
     [
-        (2, METRICS, "so far 2 of 50 steps: the measuring window is incomplete step time so far 7.908 s"),
-        (2, METRICS, "MFU so far 46.56 %"),
+        (2, METRICS, "in part 2 of 50 steps: the measuring window is incomplete step time in part 7.908 s"),
+        (2, METRICS, "MFU in part 46.56 %"),
         (50, METRICS, "in part the measuring window is incomplete step time in part 7.908 s"),
         (50, NOTHING_MEASURED, "metrics none: no step of the measuring window was measured record"),
     ],

@@ -79,7 +79,6 @@ def _metric_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
         return [("metrics", "none: no step of the measuring window was measured"), steady]
     mark, explanation = "in part", "the measuring window is incomplete"
     if result.steps_requested and result.steps_done is not None and result.steps_done < result.steps_requested:
-        mark = "so far"
         explanation = f"{result.steps_done} of {llmb.counted(result.steps_requested, 'step')}: {explanation}"
     rows = [(name if name == "note" else f"{name} {mark}", value) for name, value in rows]
     return [(mark, explanation), *rows, steady]
