@@ -116,6 +116,19 @@ def test_a_set_of_many_repeats_names_the_first_runs(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.splitlines()[0] == "400 repeats  id1, id2, id3, id4 and 396 more"
 
 
+@pytest.mark.parametrize(
+    ("states", "reason"),
+    [
+        (["queued"], "the run has not ended"),
+        (["completed", "running", "queued"], "2 of 3 repeats have not ended"),
+    ],
+)
+def test_a_set_with_unfinished_runs_has_no_verdict(states: list[str], reason: str) -> None:
+    repeats = [result(run_id=state, state=state, first_repeat=states[0], repeats=len(states)) for state in states]
+    [unfinished] = judge_sets(repeats)
+    assert (unfinished.verdict, unfinished.reason) == (None, reason)
+
+
 def test_the_names_of_repeats_are_broken_between_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
