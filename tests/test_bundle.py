@@ -315,6 +315,22 @@ def test_an_archive_that_is_no_bundle_is_rejected(llmb: Llmb, tmp_path: Path, na
     assert "no valid manifest.json" in llmb("bundle", "--verify", pack(tmp_path / "b.tar.gz", {"x": b""})).err
 
 
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("report.csv/x", "File exists"), ("x" * 300, "File name too long")],
+    ids=["below-a-file", "long"],
+)
+def test_a_file_that_cannot_be_unpacked_is_named(
+    llmb: Llmb, run_id: str, tmp_path: Path, name: str, problem: str
+) -> None:
+    file = tmp_path / "b.tar.gz"
+    assert llmb("bundle", run_id, "-o", file).status == 0
+    answer = llmb("bundle", "--verify", pack(file, with_new_manifest({**unpack(file), name: b""})))
+    assert answer.status == 2
+    assert answer.err.startswith(f"llmb: cannot write {name!r} of the bundle to ")
+    assert answer.err.endswith(f": {problem}\n")
+
+
 def test_a_damaged_or_a_too_large_archive_is_one_line(llmb: Llmb, tmp_path: Path) -> None:
     file = pack(tmp_path / "b.tar.gz", {"log": random.Random(1).randbytes(1 << 20)})
     file.write_bytes(file.read_bytes()[: 1 << 19] + b"\xff" * (1 << 18))  # no block of compressed data begins like this

@@ -10,6 +10,7 @@ from llmb.records.result import read_result
 from llmb.reports.junit_xml import junit_xml
 from llmb.reports.report import describe_runs
 from llmb.reports.runs_csv import runs_csv
+from llmb.values.errors import LlmbError
 from llmb.values.report import Report
 
 MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
@@ -21,11 +22,14 @@ NEEDED = ("run.toml", "events.jsonl", "result.json", "steps.csv")
 
 
 def write_files(folder: str, files: Mapping[str, bytes]) -> None:
-    """Write the files of a bundle below a folder."""
+    """Write the files of a bundle below a folder. Raise LlmbError if a file cannot be written."""
     for name, data in files.items():
         path = Path(folder, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        except OSError as error:
+            raise LlmbError(f"cannot write {name!r} of the bundle to {folder}: {error.strerror}") from error
 
 
 def describe_files(folder: str, run_ids: Iterable[str]) -> Report:
