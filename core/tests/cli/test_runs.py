@@ -109,7 +109,10 @@ def test_the_steps_of_a_run_are_csv_and_columns(llmb: Llmb) -> None:
     assert find_run(run_id).steps == {}
     answer = llmb("show", run_id, "--csv")
     assert (answer.status, answer.out) == (2, "")
-    assert "has no steps yet" in answer.err
+    assert "steps.csv is missing" in " ".join(answer.err.split())
+    events = runs_folder() / run_id / "events.jsonl"
+    events.write_text(events.read_text().splitlines()[0] + "\n")
+    assert "has no steps yet" in llmb("show", run_id, "--csv").err
     (runs_folder() / run_id / "steps.csv").write_text("step,time_s\n1\n")
     with pytest.raises(RecordError, match=r"steps\.csv is damaged"):
         find_run(run_id).steps  # noqa: B018  # it reads the file

@@ -33,7 +33,9 @@ def show(
 
 
 def _steps_text(result: llmb.RunResult) -> str:
-    """Return the CSV of the steps. Raise RecordError if the run has none yet."""
+    """Return the CSV of the steps. Raise RecordError if the run has none yet, or if a file of its record is missing."""
     if text := llmb.read_steps_text(Path(result.directory)):
         return text
+    if result.ended:
+        raise llmb.RecordError(f"{Path(result.directory, 'steps.csv')} is missing")
     raise llmb.RecordError(f"{result.run_id} has no steps yet; they are recorded when the run ends")
