@@ -143,6 +143,12 @@ def test_a_comparison_counts_its_runs_and_states_why_others_do_not_count(llmb: L
     assert f"not compared, without a comparable step time: {unmeasured}" in llmb("compare", unmeasured, "baseline").out
 
 
+def test_a_comparison_names_the_first_of_many_runs(llmb: Llmb, record: Record) -> None:
+    others = [record(workload={"gpus": 256}) for _ in range(6)]
+    answer = llmb("compare", ",".join([record(), *others]), record())
+    assert f"not compared, only in A: {', '.join(others[:4])} and 2 more\n" in answer.out
+
+
 def test_a_run_that_does_not_exist_exits_with_2(llmb: Llmb, record: Record) -> None:
     answer = llmb("compare", record(), "nothing")
     assert (answer.status, answer.out) == (2, "")

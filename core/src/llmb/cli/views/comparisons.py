@@ -12,6 +12,9 @@ from llmb.cli.views.metrics import HIGH_MFU
 from llmb.cli.views.numbers import four_digits
 from llmb.cli.views.tables import Column, print_table
 
+NAMED_RUNS = 4
+"""The most runs that a line names. --json has all."""
+
 CALLS = {"slower": Text("slower", "red"), "faster": Text("faster", "green"), "none": Text("~")}
 
 
@@ -22,7 +25,7 @@ def print_comparison(found: llmb.RunComparison) -> None:
         _print_footnotes(found)
     for name, reason, runs in found.not_compared:
         place = "" if name in reason or found.b == "baseline" else f" in {name}"
-        output.print_prose(f"not compared{place}, {reason}: {', '.join(runs)}")
+        output.print_prose(f"not compared{place}, {reason}: {llmb.first_names(runs, NAMED_RUNS)}")
     if not found.points:
         other = "a step time to compare with a published one" if found.b == "baseline" else "a point in common"
         apart = [f"{name} is {before} in A, {after} in B" for name, before, after in found.apart]
@@ -95,7 +98,7 @@ def _print_footnotes(found: llmb.RunComparison) -> None:
         advice = "; with 4 runs per side, a Mann-Whitney U test is added" if few else ""
         output.print_prose(f"~ within noise{advice}")
     if twice := [run for run in found.a if run in found.b]:
-        output.print_prose(f"note: on both sides, so the change is too small: {', '.join(twice)}")
+        output.print_prose(f"note: on both sides, so the change is too small: {llmb.first_names(twice, NAMED_RUNS)}")
     for in_a, in_b in found.same_logs:
         output.print_prose(f"note: {in_a} in A and {in_b} in B have the same log, so the change is too small")
     for point in found.points:
@@ -105,7 +108,8 @@ def _print_footnotes(found: llmb.RunComparison) -> None:
                 output.print_prose(f"note: {HIGH_MFU}: {100 * mfu:,.1f} % in {place}")
     left_out = [run for point in found.points for side in (point.a, point.b) for run in side.left_out]
     if left_out:
-        output.print_prose(f"left out, because the window is off the steady state: {', '.join(left_out)}")
+        named = llmb.first_names(left_out, NAMED_RUNS)
+        output.print_prose(f"left out, because the window is off the steady state: {named}")
 
 
 def _print_differences(differences: Sequence[llmb.Difference], points: int) -> None:
