@@ -218,11 +218,13 @@ def _(toy: ToyRuns) -> list[int]:
     return codes(toy, ("show", run_id), ("logs", run_id), ("runs",), ("runs", "state=lost"))
 
 
-@case("`show`, `logs`, `attach`, `cancel`", "the run does not exist, or its record is damaged")
+@case("`show`, `logs`, `attach`, `cancel`", "the run does not exist, or its `run.toml` or `events.jsonl` is damaged")
 def _(toy: ToyRuns) -> list[int]:
-    run_id = failed_run(toy)
-    (toy.home / "runs" / run_id / "run.toml").write_text("damaged")
-    commands = [(command, name) for command in ("show", "logs", "attach", "cancel") for name in ("absent", run_id)]
+    names = ["absent"]
+    for file in ("run.toml", "events.jsonl"):
+        names.append(failed_run(toy))
+        (toy.home / "runs" / names[-1] / file).write_text("damaged")
+    commands = [(command, name) for command in ("show", "logs", "attach", "cancel") for name in names]
     return codes(toy, *commands)
 
 
