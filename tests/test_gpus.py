@@ -6,6 +6,8 @@ import os
 import signal
 import stat
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,10 @@ def start(toy: Any, name: str, gpus: int, **target: Any) -> Any:
     return toy.start("run", spec(toy, name, gpus, str(toy.gate), **target), "--json")
 
 
-def visible(work: Path) -> set[str]:
-    """Return the GPUs that a run's ranks see."""
+def visible(work: Path) -> list[str]:
+    """Return the GPUs that a run's ranks see, in order."""
     lines = (work / "env.0").read_text().split("\0")
-    return set(next(line for line in lines if line.startswith("CUDA_VISIBLE_DEVICES=")).partition("=")[2].split(","))
+    return next(line for line in lines if line.startswith("CUDA_VISIBLE_DEVICES=")).partition("=")[2].split(",")
 
 
 @pytest.mark.slow
@@ -36,7 +38,7 @@ def test_concurrent_runs_have_their_own_gpus(toy: Any) -> None:
     toy.wait_for_journal("begin", 4)
     seen = [visible(toy.work(record.name)) for record in toy.records]
     assert sorted(map(len, seen)) == [2, 2]
-    assert set.union(*seen) == {"0", "1", "2", "3"}
+    assert set().union(*seen) == {"0", "1", "2", "3"}
     third = start(toy, "third", 1)
     toy.wait(lambda: len(toy.records) == 3)
     [waiting] = [each for each in toy.records if not (toy.work(each.name) / "env.0").exists()]
@@ -44,6 +46,30 @@ def test_concurrent_runs_have_their_own_gpus(toy: Any) -> None:
     assert len(toy.journal("begin")) == 4  # there is a place for it, but no GPU
     toy.gate.touch()
     assert {await_run(each)["state"] for each in (*running, third)} == {"completed"}
+
+
+@pytest.mark.slow
+def test_ranks_have_the_gpus_in_the_order_of_the_machine(toy: Any) -> None:
+    """Local rank 0 runs on the first GPU, next to its cores and network card, whichever GPU was free first."""
+    toy.gate.touch()
+    with locked(toy, 2):
+        with locked(toy, 0):
+            running = start(toy, "first", 2, machine_gpus=3)
+            toy.wait(lambda: toy.records)
+            work = toy.work(toy.records[0].name)
+            toy.wait(lambda: (work / "queued").exists() and "free GPUs" in (work / "queued").read_text())
+        assert await_run(running)["state"] == "completed"
+    assert visible(work) == ["0", "1"]
+
+
+@contextmanager
+def locked(toy: Any, gpu: int) -> Iterator[None]:
+    """Hold the lock of a GPU, like a run that uses it."""
+    command = ["flock", str(toy.folder / f"machine.lock.gpu-{gpu}"), "sh", "-c", "echo locked; exec cat"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"locked\n"
+        yield
 
 
 @pytest.mark.slow

@@ -375,10 +375,10 @@ acquire "$gpus_wanted" 'waits for free GPUs' "${machine_gpus[@]/#/$lock.gpu-}"
 rm -f "$lock.turn-$turn" queued
 exec {turn_lock}>&-
 
-gpus=''
+gpus='' # in the order of the machine, so that local rank 0 has the first
+for number in "${machine_gpus[@]}"; do ! is_held "$lock.gpu-$number" || gpus+=${gpus:+,}$number; done
 for number in "${!held[@]}"; do
   file=${held[number]}
-  [[ $file != "$lock".gpu-* ]] || gpus+=${gpus:+,}${file#"$lock.gpu-"}
   if { read -r before <"$file"; } 2>/dev/null; then
     ! is_mine "$before" || supervisor_pid "$before" >/dev/null || remove_container_of "$before" || exit 1
   fi
