@@ -86,9 +86,16 @@ def test_a_rank_that_is_killed_is_named_with_its_signal_and_ends_the_others(toy:
     assert "phase train, rank 1: killed by signal 9 (exit code 137)" in run["failure"]["cause"]
     assert run["failure"]["rank"] == 1
     assert not Path(run["directory"], "logs/out.log").exists(), "bash reports the ranks that llmb ends"
-    assert "toy step 1" in run["failure"]["evidence"]  # of any rank: how far the others came is a matter of luck
+    assert "toy step 1" in run["failure"]["evidence"]
     assert processes_of(toy.work(run["run_id"])) == []
     assert toy.journal("end") == []
+
+
+def test_the_last_lines_are_those_of_the_rank_that_failed(toy: Any) -> None:
+    options = {"gate": str(toy.gate), "gate_step": 3, "end": "exit 3", "end_step": 2, "end_rank": 1, "warm_up": True}
+    run = toy.run(framework=options, workload={"gpus": 4})
+    assert run["failure"]["rank"] == 1
+    assert run["failure"]["evidence"].endswith("toy step 2 time 0.5 loss 2.5 | toy: giving up")
 
 
 def test_a_killed_job_script_ends_its_ranks(toy: Any) -> None:

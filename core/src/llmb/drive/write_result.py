@@ -1,6 +1,8 @@
 """The result of a run whose job is over: its true state, metrics, verdict and cause of failure."""
 
 from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -17,6 +19,7 @@ from llmb.drive.incidents import JobPast, add_incidents
 from llmb.drive.measure_and_judge import measure_and_judge
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.failure_evidence import log_tail
+from llmb.logs.rank_in_file_name import processes_of_logs
 from llmb.logs.signature_files import known_remedy
 from llmb.planning import RunPlan
 from llmb.plugins.find_peak_flops import find_peak_flops
@@ -146,7 +149,7 @@ def _only_exit_left(plan: RunPlan, steps: Sequence[Step]) -> bool:
 
 
 def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, past: JobPast, registry: PluginRegistry) -> Failure:
-    """Return the cause found in the logs, else the scheduler's, with the end of the log as evidence.
+    """Return the cause found in the logs, else the scheduler's, with the end of the failed rank's log as evidence.
 
     If the scheduler reported no reason either, the cause is unknown.
     """
@@ -166,7 +169,15 @@ def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, past: JobPast, r
             found = attrs.evolve(found, rank=rank, host=found.host or host)
     if found is None and ending.cause in UNEXPLAINED and not reported:
         return attrs.evolve(stated, cause=f"{UNKNOWN}: {ending.reason}", evidence=log_tail(logs.copies))
-    return found or attrs.evolve(stated, evidence=log_tail(logs.copies))
+    return found or attrs.evolve(stated, evidence=log_tail(_logs_of_rank(logs, stated.rank)) or log_tail(logs.copies))
+
+
+def _logs_of_rank(logs: RunLogs, rank: int | None) -> list[Path]:
+    """Return the copies of the rank's own logs, if each rank of a phase has one. The last phase is the first."""
+    phases = {log.copy: log.phase for log in logs.files}
+    groups = [processes_of_logs(copies) for _, copies in groupby(logs.copies, lambda copy: phases[copy.name])]
+    found = ((copy, process.rank) for group in groups for copy, process in group.items())
+    return [copy for copy, of_rank in found if of_rank == rank and rank is not None]
 
 
 def _starts_once_per_node(plan: RunPlan) -> bool:
