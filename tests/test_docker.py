@@ -106,8 +106,9 @@ def test_out_of_memory_is_not_just_a_kill(toy_docker: Any) -> None:
     target = {"container": {"ulimits": {}, "memory_gb": 0.05}}
     run = toy_docker.run(framework={"end": "memory", "end_step": 2}, target=target)
     assert run["state"] == "failed"
-    assert "out of memory" in run["failure"]["cause"]
-    assert "the container was out of memory" in run["failure"]["cause"]
+    killed = "phase train, rank 0: killed by signal 9 (exit code 137); the kernel killed a process, because"
+    assert run["failure"]["cause"].startswith(f"{killed} the container was out of memory (after ")
+    assert "`memory_gb` in [target.container]" in run["failure"]["remedy"]
 
 
 def test_a_container_removed_by_another_process_is_reported(toy_docker: Any, docker: Any) -> None:

@@ -172,6 +172,10 @@ REPORTED = {
         DOCKER + 'Get "https://reg.local/v2/": x509: certificate signed by unknown authority.\n',
         "unknown certificate issuer", None, None,
     ),
+    "registry without TLS": (
+        DOCKER + 'Get "https://reg.local/v2/": http: server gave HTTP response to HTTPS client\n',
+        "the registry does not use TLS", None, None,
+    ),
     "name of a registry": (
         DOCKER + 'Get "https://nvcr.io/v2/": dial tcp: lookup nvcr.io on 10.0.0.2:53: no such host.\n',
         "a host name cannot be resolved (nvcr.io)", None, None,

@@ -636,7 +636,7 @@ explain_end() {
   fi
   (exit_with_reason "phase $1, its container" "$2")
   if [ "$("$engine" container inspect --format '{{.State.OOMKilled}}' "$container")" = true ]; then
-    echo "$(<failed); the kernel killed it, because the container was out of memory (exit code 137)" >failed
+    echo "$(<failed); the kernel killed a process, because the container was out of memory" >failed
   fi
 }
 
