@@ -46,6 +46,15 @@ def test_an_image_whose_registry_podman_does_not_know_gets_the_one_of_docker() -
     assert 'set `image = "docker.io/me/train:1"` in [workload]' in explain("me/train:1", error, "podman")
 
 
+@pytest.mark.parametrize("error", ["unknown flag: --gpu", "unknown shorthand flag: 'x' in -x"])
+def test_an_unknown_option_is_named_without_the_usage_of_the_engine(error: str) -> None:
+    usage = "\n\nUsage:  docker run [OPTIONS] IMAGE [COMMAND] [ARG...]\n\nRun 'docker run --help' for more information"
+    remedy = "correct `options` in [target.container]"
+    assert explain("ubuntu", error + usage).endswith(
+        f"does not support an option in target.container; {remedy}: {error}\n"
+    )
+
+
 @pytest.mark.parametrize(("engine", "other"), [("docker", "podman"), ("podman", "docker"), ("enroot", "podman")])
 def test_a_missing_engine_proposes_another_one(engine: str, other: str) -> None:
     assert f'set `runtime = "{other}"`' in explain("ubuntu", f"bash: {engine}: command not found", engine)
