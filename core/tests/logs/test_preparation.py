@@ -53,5 +53,11 @@ def test_a_known_failure_names_its_cause_and_the_setting_that_fixes_it(log: str,
     assert "[target.env]" in found.remedy
 
 
+def test_the_remedy_installs_the_python_that_is_missing() -> None:
+    found = preparation_failure(MIRROR)
+    assert found
+    assert "`uv python install '>=3.12'`" in found.remedy
+
+
 def test_another_failure_has_no_known_cause() -> None:
     assert preparation_failure("error: hash mismatch") is None
