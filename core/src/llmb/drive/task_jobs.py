@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import shorten
 
 from llmb.drive.secrets import mask_output, missing_secrets
 from llmb.drive.target_group import TargetGroup
@@ -31,6 +32,11 @@ TAIL_BYTES = 64 << 10
 
 _ADVICE = re.compile(r"\s*($|hint:|\[notice\])", re.IGNORECASE)
 """Lines that tools print after an error, and that contain no cause."""
+
+_ERROR = re.compile(r"\s*(?:error: |cause: |Caused by: |╰─▶ )")
+"""The beginning of a message of uv, whose further lines are indented."""
+
+LONGEST_MESSAGE = 600
 
 
 def find_complete_tasks(tasks: Iterable[TaskPlan], host: Host) -> set[str]:
@@ -114,12 +120,25 @@ def find_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> tuple[Ta
         end = end.partition("\n")[2]
     end = mask_output(end, plan.script)
     known = preparation_failure(end)
-    last = next((line.strip() for line in reversed(end[-600:].strip().splitlines()) if not _ADVICE.match(line)), "")
+    last = _last_message(end)
     from_scheduler = status.reason if plan.on == "scheduler" and status.reason != last else ""
     reason = ": ".join(each for each in (from_scheduler, known.cause if known else "", last) if each)
     reason = f"{reason or status.reason or f'exit code {status.exit_code}'} (log: {log or phases[0][0]})"
     remedy = status.remedy or (known.remedy if known else "")
     return TaskFinalized(complete=False, reason=reason, remedy=remedy), end
+
+
+def _last_message(log: str) -> str:
+    """Return the last line that is no advice, or, if uv wrapped its last message, all lines of this message."""
+    lines = [line for line in log.splitlines() if not _ADVICE.match(line)]
+    first = next(
+        (at for at in reversed(range(len(lines))) if _ERROR.match(lines[at]) or not lines[at].startswith(" ")), 0
+    )
+    if first < len(lines) - 1 and (begin := _ERROR.match(lines[first])):
+        return shorten(
+            " ".join([lines[first][begin.end() :], *lines[first + 1 :]]), LONGEST_MESSAGE, placeholder=" ..."
+        )
+    return lines[-1].strip()[-LONGEST_MESSAGE:] if lines else ""
 
 
 def task_handle(task: TaskPlan) -> JobHandle:

@@ -1,0 +1,78 @@
+"""The reason of a failed task: the last message in its log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from llmb.drive.task_jobs import find_task_failure
+from llmb.hosts.local_host import LocalHost
+from llmb.task_plans import TaskPlan
+from llmb.values.frozen import FrozenMap
+from llmb.values.job import Script, Task
+from llmb.values.job_status import JobStatus
+
+HASHES = """\
+error: Failed to download `six==1.17.0`
+  cause: Hash mismatch for `six==1.17.0`
+
+         Expected:
+           sha256:00
+
+         Computed:
+           sha256:47
+"""
+UNSATISFIABLE = """\
+error: No solution found when resolving dependencies
+  cause: Because there is no version of six==99.0 and you require six==99.0, we
+         can conclude that your requirements are unsatisfiable.
+"""
+OLDER_UV = """\
+  \u00d7 No solution found when resolving dependencies:
+  ╰─▶ Because there is no version of six==99.0 and you require six==99.0, we
+      can conclude that your requirements are unsatisfiable.
+"""
+IMPOSSIBLE = (
+    "Because there is no version of six==99.0 and you require six==99.0, we can conclude that your requirements are "
+    "unsatisfiable."
+)
+
+
+def reason(folder: Path, log: str) -> str:
+    """Return the reason of a task with this log, without the path of the log."""
+    (folder / "log").write_text(f"creating {folder}/venv with python\n{log}")
+    script = Script(id="t", directory=str(folder), text="", logs=FrozenMap({"venv": (f"{folder}/log",)}))
+    plan = TaskPlan(task=Task(key="t", kind="venv", work="", check=""), script=script, on="host")
+    failure, _ = find_task_failure(plan, JobStatus(state="ended", cause="failed", exit_code=1), LocalHost())
+    return failure.reason.removesuffix(f" (log: {folder}/log)")
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        (HASHES, "Hash mismatch for `six==1.17.0` Expected: sha256:00 Computed: sha256:47"),
+        (UNSATISFIABLE, IMPOSSIBLE),
+        (OLDER_UV, IMPOSSIBLE),
+    ],
+)
+def test_a_message_that_uv_wraps_is_complete(tmp_path: Path, log: str, expected: str) -> None:
+    assert reason(tmp_path, log) == expected
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        ("error: Failed to fetch\n  cause: odd certificate\nhint: look\n", "cause: odd certificate"),
+        ("fatal: no such remote\n  see git help\n", "see git help"),
+        ("error: 404\nno Python on n1\n", "no Python on n1"),
+    ],
+)
+def test_another_message_is_the_last_line(tmp_path: Path, log: str, expected: str) -> None:
+    assert reason(tmp_path, log) == expected
+
+
+def test_a_long_message_ends_between_two_words(tmp_path: Path) -> None:
+    found = reason(tmp_path, HASHES.replace("sha256:00\n", "sha256:00\n           " * 200 + "\n"))
+    assert found.startswith("Hash mismatch for `six==1.17.0` Expected: sha256:00 ")
+    assert found.endswith("sha256:00 ...")
