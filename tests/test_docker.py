@@ -8,11 +8,13 @@ import os
 import signal
 import subprocess
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from parts import disks
 from parts.toy import await_run, job_script_of, supervisor_of
 
 pytestmark = pytest.mark.real
@@ -117,6 +119,40 @@ def test_a_container_removed_by_another_process_is_reported(toy_docker: Any, doc
     run = await_run(running)
     assert run["state"] == "failed"
     assert "signal 9" in run["failure"]["cause"] or "removed by another process" in run["failure"]["cause"]
+
+
+def test_a_full_disk_ends_the_run(toy_docker: Any, small: Path) -> None:
+    end = {"end": "exit 3", "end_step": 2, "gate_step": 2}
+    running, _ = start_at_gate(toy_docker, framework=end, target=on_disk(small))
+    disks.fill(small)
+    toy_docker.gate.touch()
+    run = await_run(running)
+    assert run["state"] == "failed"
+    assert "No space left on device" in run["failure"]["cause"]
+
+
+def test_a_phase_that_cannot_write_its_end_does_not_go_on(toy_docker: Any, small: Path) -> None:
+    running, _ = start_at_gate(toy_docker, target=on_disk(small))
+    with suppress(OSError):
+        for number in range(100):
+            (small / str(number)).touch()
+    toy_docker.gate.touch()
+    run = await_run(running)
+    assert run["state"] == "completed"
+    [note] = run["notes"]
+    assert "finished: No space left on device" in note
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of one megabyte and 100 files."""
+    (tmp_path / "disk").mkdir()
+    with disks.small_disk(tmp_path / "disk", "1m,nr_inodes=100") as folder:
+        yield folder
+
+
+def on_disk(disk: Path) -> dict[str, Any]:
+    return {"workdir": str(disk), "container": {"ulimits": {}}}
 
 
 def test_the_time_limit_ends_the_container(toy_docker: Any, pass_hour: Callable[[str], None]) -> None:

@@ -187,7 +187,7 @@ read_secrets
 rm -f .secrets
 [ -z "$phase_in_container" ] || end_ranks_on_term
 case $phase_in_container in
-  train) phase train 4 env A=1 bash train.sh && : >finished && exit ;;
+  train) phase train 4 env A=1 bash train.sh; : >finished; exit ;;
 esac
 
 {

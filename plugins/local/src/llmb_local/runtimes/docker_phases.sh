@@ -61,14 +61,16 @@ contained() {
 }
 
 # await_container: set `status` to the exit code of the container. If the daemon dies, the container lives on, so retry
-# until the daemon is back.
+# until the daemon is back. No file holds the output, because the disk may be full.
 await_container() {
-  local doubts=0
+  local doubts=0 waited output
   until [ -n "$status" ]; do
-    (without_locks "$engine" wait "$container") >waited 2>&1 &
-    wait $!
-    status=$(tail -n 1 waited)
-    if grep -qi "no such container" waited; then
+    exec {waited}< <(without_locks "$engine" wait "$container" 2>&1)
+    wait $! # SIGTERM interrupts it
+    output=$(cat <&"$waited")
+    exec {waited}<&-
+    status=${output##*$'\n'}
+    if [[ ${output,,} = *"no such container"* ]]; then
       status=1
       record_failure "its container $container was removed by another process"
     elif ! [[ $status =~ ^[0-9]+$ ]]; then
