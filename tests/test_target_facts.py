@@ -33,6 +33,15 @@ def test_a_run_is_rejected_for_what_its_own_target_lacks_in_any_order_of_runs(
     assert calls.read_text() == "x\n"  # once for all targets of the same probe
 
 
+def test_a_docker_daemon_that_hangs_is_reported(toy: Any, calls: Path) -> None:
+    stub = calls.parent / "bin/timeout"
+    stub.write_text("#!/bin/sh\necho '||null'\nexit 124\n")  # what docker prints if timeout ends it
+    stub.chmod(0o755)
+    spec = toy.spec(workload={"image": "example.org/x:1"}, target={"runtime": "docker"})
+    with pytest.raises(llmb.LlmbError, match=r"^the Docker daemon does not respond; check `sudo systemctl status"):
+        llmb.start(llmb.load(spec))
+
+
 def test_no_engine_is_called_if_no_run_has_an_image(toy: Any, calls: Path) -> None:
     with llmb.start(llmb.load(toy.spec())) as session:
         session.wait()

@@ -4,7 +4,8 @@ timeout_s=10
 
 probe_docker() {
   local output format='{{.ServerVersion}}|{{.DockerRootDir}}|{{json .Runtimes}}'
-  output=$(timeout "$timeout_s" docker info --format "$format" 2>&1) || : "${output:=no response from docker info}"
+  output=$(timeout "$timeout_s" docker info --format "$format" 2>&1) || # 124 is that of timeout
+    { [ $? != 124 ] && [ -n "$output" ]; } || output="no response from docker info"
   if [[ ${output##*$'\n'} != [0-9]*'|'* ]]; then
     echo "docker.error=$(explain "$output")"
     return 1

@@ -510,6 +510,8 @@ explain() {
       echo "no permission for Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
     *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"*)
       echo "the Docker daemon is not running; start it with \`sudo systemctl start docker\`" ;;
+    *"no response from docker info"*) # of the probe
+      echo "the Docker daemon does not respond; check \`sudo systemctl status docker\`" ;;
     *"failed to create user namespace: no space left on device"*)
       echo "this machine allows no further user namespaces, which $engine needs; run \`sudo sysctl -w user.max_user_namespaces=65536\`" ;;
     *"failed to create user namespace: operation not permitted"* | *"failed to create user namespace: permission denied"*)
