@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from llmb.logs.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below
+from llmb.logs.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below, in_order_of_time, is_above
 from llmb.logs.exceptions import AT_THE_END, SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
 from llmb.logs.failure_evidence import LONGEST_LINE
 from llmb.logs.files import read_part, tail_starts
@@ -63,7 +63,7 @@ def diagnose(
     reports of launchers. Without ``warnings``, it is never the cause, as for runs that may have succeeded.
     A secondary signature means that something else failed before: the cause is then the last exception before the
     signature, or at the end of a log without a signature. If that exception only reports another process, it becomes
-    the evidence of the secondary signature. If a launcher only reports that a process ended, the cause is unknown.
+    the evidence of the secondary signature. With a launcher's report alone or above it, the cause is unknown.
     ``more`` are signatures besides those of core. ``endings`` are the messages by which a scheduler ends all processes.
     Such a message is the cause if a process reports just before it that another one died. ``starts`` is the first byte
     of a log that counts.
@@ -122,7 +122,7 @@ class Diagnosis:
         errors = self.errors({hit.path: hit.offset for hit in hits})
         if exception := self.own_exception(errors) or self._reported_exception():
             return exception
-        if best.signature.report:
+        if best.signature.report or (best.signature not in endings and is_above(self._reports[:1], best)):
             return self._report(best, errors)
         if best.signature.cause == PEER_DIED and (ending := ending_below(best, endings)):
             return self._failure(ending.signature, ending.path, ending.offset, ending.cause)
@@ -178,9 +178,8 @@ class Diagnosis:
 
     def _after_survival(self, hit: Hit, endings: Sequence[Signature], *, warnings: bool) -> Failure | None:
         """Return the known cause of the end of a process that survived an error, such as a failed lookup, or None."""
-        if not hit.signature.survivable:
-            return None
-        if not (continued := find_continuation(hit.path, hit.offset, hit.signature.needle)):
+        continued = hit.signature.survivable and find_continuation(hit.path, hit.offset, hit.signature.needle)
+        if not continued:
             return None
         first, start = continued
         others = self.search.select(lambda each: each.primary and not each.survivable)
@@ -253,7 +252,8 @@ class Diagnosis:
     def _report(self, hit: Hit, errors: Sequence[tuple[Path, list[LoggedError]]]) -> Failure:
         """Return an unknown cause, with the last error or line of the process that ended first as evidence."""
         hit = next(iter(self._reports), hit)
-        lines = [(path, error.line, error.offset) for path, found in errors for error in found]
+        every = ((path, error.line, error.offset) for path, found in errors for error in found)
+        lines = [each for each in every if not self.search.is_report(each[1])]
         of_rank = self._of_rank(lines, hit.process.rank) or self._of_rank(self._last_lines(), hit.process.rank)
         path, _, offset = (of_rank or lines or [(hit.path, b"", hit.offset)])[-1]
         return self._failure(hit.signature, path, offset, f"{UNKNOWN}: {hit.cause}", hit.process)
@@ -295,6 +295,6 @@ class Diagnosis:
 
     @cached_property
     def _reports(self) -> Sequence[Hit]:
-        """The reports of launchers that name a process."""
+        """The reports of launchers that name a process, the first one first."""
         starts = tail_starts(self.paths, self.starts, SEARCHED)
-        return [hit for path, start in starts.items() for hit in self.search.reports(path, start)]
+        return in_order_of_time([hit for path, start in starts.items() for hit in self.search.reports(path, start)])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Final
 
 from llmb.logs.ansi_escapes import PlainText
 from llmb.logs.files import read_part
 from llmb.logs.signature_search import Hit, line_at
-from llmb.logs.timestamps import comparable, seconds_between, time_at
+from llmb.logs.timestamps import comparable, seconds_between, time_at, time_in
 from llmb.values.failure import Signature
 
 SIDE_EFFECTS: Final = 16 << 10
@@ -26,6 +27,23 @@ def earliest_hit(hits: Sequence[Hit]) -> Hit:
         dated = zip(comparable(known), candidates, strict=True)
         return min(dated, key=lambda each: (each[0], each[1].offset))[1]
     return min(candidates, key=lambda hit: hit.offset)
+
+
+def in_order_of_time(reports: Sequence[Hit]) -> Sequence[Hit]:
+    """Return reports in the order of the times in their texts, or as they are if not every text has a time.
+
+    The launcher of each node prints its report only after it ended its other processes.
+    """
+    times = [time for hit in reports if hit.match and (time := time_in(hit.match[0].encode()))]
+    if not times or len(times) < len(reports):
+        return reports
+    dated = zip(comparable(times), reports, strict=True)
+    return [hit for _, hit in sorted(dated, key=itemgetter(0))]
+
+
+def is_above(hits: Iterable[Hit], hit: Hit) -> bool:
+    """Check whether one of ``hits`` is above a hit in the same log."""
+    return any(each.path == hit.path and each.offset < hit.offset for each in hits)
 
 
 def ending_below(hit: Hit, endings: Iterable[Signature]) -> Hit | None:

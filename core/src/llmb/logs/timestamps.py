@@ -40,9 +40,15 @@ def time_at(path: Path, offset: int) -> Timestamp | None:
     return _read_time(match) if match else None
 
 
+def time_in(text: bytes) -> Timestamp | None:
+    """Return the first time in a text, or None."""
+    match = _TIME.search(text)
+    return _read_time(match) if match else None
+
+
 def seconds_between(line: bytes, later: bytes) -> float | None:
     """Return the seconds from the first time in a line to that in another, or None if one has no possible time."""
-    times = [_read_time(match) for each in (line, later) if (match := _TIME.search(each))]
+    times = [time for each in (line, later) if (time := time_in(each))]
     if len(times) < 2 or not all(1 <= month <= MONTHS for _, month, *_ in times):
         return None
     begin, end = (timegm((*date, hour, minute, 0)) + second for *date, hour, minute, second in comparable(times))
