@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from llmb.logs.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below, in_order_of_time, is_above
+from llmb.logs.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below, in_order_of_time, is_above, read_report
 from llmb.logs.exceptions import AT_THE_END, SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
 from llmb.logs.failure_evidence import LONGEST_LINE
 from llmb.logs.files import read_part, tail_starts
@@ -132,10 +132,10 @@ class Diagnosis:
     def own_exception(self, logs: Sequence[tuple[Path, list[LoggedError]]], *, ended: bool = False) -> Failure | None:
         """Return the first exception that another process did not cause, of the rank that ended first if it has one."""
         candidates = [(path, error) for path, errors in logs if (error := first_exception(errors, ended=ended))]
-        first = self._processes.first if candidates else NOBODY
-        for path, errors in logs:
-            of_rank = [each for each in errors if self._process(path, each.line).rank == first.rank]
-            if first.rank is not None and (error := first_exception(of_rank, ended=ended)):
+        for path, errors in logs if candidates else ():
+            ranks = [(each, self._process(path, each.line).rank) for each in errors]
+            of_first = [each for each, rank in ranks if self._processes.is_of_first(each.line, rank)]
+            if error := first_exception(of_first, ended=ended):
                 return self._exception(path, error)
         return self._exception(*candidates[0]) if candidates else None
 
@@ -291,7 +291,7 @@ class Diagnosis:
     @cached_property
     def _processes(self) -> Processes:
         """The processes whose ends launchers reported."""
-        return Processes.of_reports((line_at(hit.path, hit.offset).raw, hit.processes) for hit in self._reports)
+        return Processes.of_reports([*map(read_report, self._reports)])
 
     @cached_property
     def _reports(self) -> Sequence[Hit]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from llmb.logs.ansi_escapes import PlainText
 from llmb.logs.files import read_part
+from llmb.logs.processes import Report
 from llmb.logs.signature_search import Hit, line_at
 from llmb.logs.timestamps import comparable, seconds_between, time_at, time_in
 from llmb.values.failure import Signature
@@ -30,15 +31,23 @@ def earliest_hit(hits: Sequence[Hit]) -> Hit:
 
 
 def in_order_of_time(reports: Sequence[Hit]) -> Sequence[Hit]:
-    """Return reports in the order of the times in their texts, or as they are if not every text has a time.
+    """Return reports in the order of the times in their texts. Reports without a time follow.
 
     The launcher of each node prints its report only after it ended its other processes.
     """
-    times = [time for hit in reports if hit.match and (time := time_in(hit.match[0].encode()))]
-    if not times or len(times) < len(reports):
+    times = [time_in(hit.match[0].encode()) if hit.match else None for hit in reports]
+    timed = [(time, hit) for time, hit in zip(times, reports, strict=True) if time]
+    if not timed:
         return reports
-    dated = zip(comparable(times), reports, strict=True)
-    return [hit for _, hit in sorted(dated, key=itemgetter(0))]
+    dated = zip(comparable([time for time, _ in timed]), [hit for _, hit in timed], strict=True)
+    others = [hit for time, hit in zip(times, reports, strict=True) if not time]
+    return [*(hit for _, hit in sorted(dated, key=itemgetter(0))), *others]
+
+
+def read_report(hit: Hit) -> Report:
+    """Return the processes that a launcher reports at a hit."""
+    line = line_at(hit.path, hit.offset).raw
+    return Report(line, [*hit.processes], of_tasks="(?P<task>" in hit.signature.pattern)
 
 
 def is_above(hits: Iterable[Hit], hit: Hit) -> bool:

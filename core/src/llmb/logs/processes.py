@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -21,8 +21,8 @@ _RANK = re.compile(
 )
 """The rank in a label. A number after a role, as in ``[default3]:``, is that of the process on its node."""
 
-_TASK = re.compile(rb"(?:^|\s)(\d+): $")
-"""The label of a task, if no label of another launcher follows."""
+_TASK = re.compile(rb"\s*(\d+): (.*)", re.DOTALL)
+"""The label of a task, and the label of another launcher that may follow."""
 
 _LOCAL_RANK = re.compile(rb"\[(?!rank)[a-z]\w*?\d+\]:")
 _HOST = re.compile(
@@ -72,10 +72,11 @@ def rank_of_label(label: bytes) -> int | None:
     return None
 
 
-def _task_of(line: bytes) -> int | None:
-    """Return the number of the task that the label names, or None without such a label, or with another one in it."""
+def _task_of(line: bytes) -> tuple[int | None, bool]:
+    """Return the number of the task that the label names, or None, and whether the label of a launcher follows."""
     label, _ = split_label(plain_text(line))
-    return int(match[1]) if (match := _TASK.search(label)) else None
+    match = _TASK.match(label)
+    return (int(match[1]), match[2] != b"") if match else (None, False)
 
 
 def _rank_of(label: bytes, text: bytes) -> int | None:
@@ -94,37 +95,72 @@ def expand_ranks(text: str) -> Iterator[int]:
 
 
 @attrs.frozen
+class Report:
+    """The processes in a launcher's report, and the line where the report begins.
+
+    ``of_tasks`` is True if the numbers are those of tasks: of ranks, unless each task is a launcher.
+    """
+
+    line: bytes
+    processes: Sequence[Process]
+    of_tasks: bool = False
+
+
+@attrs.frozen
 class Processes:
     """The processes that launchers reported, in the order in which they reported their ends.
 
     ``of_tasks`` has the process that a launcher within a labelled task reported, as there may be one on each node. The
-    number of such a task is no rank.
+    number of such a task is no rank. ``tasks`` are the tasks that their launcher reported.
     """
 
     reported: Sequence[Process] = ()
     of_tasks: Mapping[int, Process] = FrozenMap()
+    tasks: Mapping[int, Process] = FrozenMap()
 
     @classmethod
-    def of_reports(cls, reports: Iterable[tuple[bytes, Iterable[Process]]]) -> Processes:
-        """Return the processes of reports, each with its first line. Those without a label are of tasks."""
-        every = [(_task_of(line), process) for line, processes in reports for process in processes]
-        hosts = {process.rank: process.host for task, process in every if task is None}
+    def of_reports(cls, reports: Sequence[Report]) -> Processes:
+        """Return the processes of reports. Those of tasks count only if no launcher within the tasks reported any."""
+        every = [each for report in reports if report.of_tasks for each in report.processes]
+        tasks = {each.rank: each for each in reversed(every) if each.rank is not None}
+        reported: list[Process] = []
         of_tasks: dict[int, Process] = {}
-        for task, process in every:
-            if task is not None and process.rank is not None:
-                of_tasks.setdefault(task, process.completed(Process(host=hosts.get(task))))
-        return cls(tuple(of_tasks.values()) or tuple(process for _, process in every), of_tasks)
+        for report in reports:
+            task, _ = _task_of(report.line)
+            for process in () if report.of_tasks else report.processes:
+                host = tasks[task].host if task in tasks else None
+                reported.append(process.completed(Process(host=host)))
+                if task is not None and process.rank is not None:
+                    of_tasks.setdefault(task, reported[-1])
+        return cls(reported or every, of_tasks, tasks)
 
     def process_of_line(self, line: bytes) -> Process:
-        """Return the process that printed a line: that of its label, or the reported one of its task."""
-        process = process_of_line(line)
-        task = _task_of(line) if self.of_tasks else None
-        return process if task is None else self.of_tasks.get(task, process)
+        """Return the process that printed a line: that of its label, or the reported one of its task.
+
+        If the label also names the process within the task, only the host of the task is added.
+        """
+        process, (task, has_label) = process_of_line(line), _task_of(line)
+        if task is None or (process == NOBODY and self._is_one):
+            return process
+        of_task = self.of_tasks.get(task)
+        if has_label:
+            return process.completed(Process(host=(of_task or self.tasks.get(task, NOBODY)).host))
+        return of_task or process
+
+    def is_of_first(self, line: bytes, rank: int | None) -> bool:
+        """Check whether the process that ended first printed a line of this rank. It may be a task with several."""
+        task, _ = _task_of(line)
+        is_task = task is not None and not self.of_tasks and self.first in self.tasks.values()
+        return self.first.rank is not None and (task if is_task else rank) == self.first.rank
 
     @property
     def first(self) -> Process:
         """The process that ended first."""
         return self.reported[0] if self.reported else NOBODY
+
+    @property
+    def _is_one(self) -> bool:
+        return len(set(self.reported)) == 1
 
     def complete(self, process: Process) -> Process:
         """Return a process with its host, if a launcher reported it, or if all reports are from one host.
@@ -133,7 +169,7 @@ class Processes:
         """
         if process.host:
             return process
-        if process == NOBODY and len(set(self.reported)) == 1:
+        if process == NOBODY and self._is_one:
             return self.first
         hosts: Mapping[int | None, str] = {each.rank: each.host for each in reversed(self.reported) if each.host}
         only = next(iter(set(hosts.values()))) if len(set(hosts.values())) == 1 else None

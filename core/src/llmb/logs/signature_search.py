@@ -95,7 +95,7 @@ class Hit:
     def processes(self) -> Iterator[Process]:
         """The processes that the pattern names."""
         groups = self.match.groupdict() if self.match else {}
-        host, ranks = groups.get("host"), groups.get("rank")
+        host, ranks = groups.get("host"), groups.get("rank") or groups.get("task")
         host = None if host == "localhost" else host
         if ranks:
             yield from (Process(rank, host) for rank in expand_ranks(ranks))
@@ -236,7 +236,8 @@ def search_signatures(signatures: tuple[Signature, ...]) -> SignatureSearch:
 
 def _names_a_process(signature: Signature) -> bool:
     """Check whether a launcher reports with this signature which process ended, on which node."""
-    both = "(?P<rank>" in signature.pattern and "(?P<host>" in signature.pattern
+    number = "(?P<rank>" in signature.pattern or "(?P<task>" in signature.pattern
+    both = number and "(?P<host>" in signature.pattern
     return not signature.primary and (both or (signature.report and signature.pattern != ""))
 
 

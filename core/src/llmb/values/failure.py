@@ -43,7 +43,7 @@ class Signature:
     ``pattern`` is a regular expression whose match begins in the line of ``needle``, for a needle that also occurs
     elsewhere. It may continue in the lines after it, and labels of ranks are left out. Its groups ``rank`` and ``host``
     name the process that failed, and its group ``detail`` replaces ``detail``. A group ``rank`` may be a list such as
-    ``0-3,7``.
+    ``0-3,7``. A scheduler's group is ``task`` instead: its number is a rank unless the task is a launcher of ranks.
 
     ``yields_to`` are causes that explain this one, wherever the logs contain them, such as a full disk that left a
     damaged file. ``survivable`` is True if programs often continue after the text. If the process did, what then ended
