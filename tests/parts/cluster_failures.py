@@ -97,6 +97,15 @@ FAILED = {
         f"{OF_UCX}inotify_init() failed: Too many open files\n{FRAMES}KeyError: 1\n", "a process failed with KeyError",
         None, None,
     ),
+    # SchedMD/slurm, slurmstepd/req.c: a node that did not fail prints the message
+    "failed node that no message names": (
+        "slurmstepd-n3: error: *** JOB 17 ON n3 CANCELLED AT 2026-03-24T17:04:13 DUE TO NODE FAILURE, SEE LOG ***\n",
+        "a node of the job failed", None, None,
+    ),
+    "failed node that srun names": (
+        f"srun: error: Node failure on n7\n{CANCELLED} DUE TO NODE FAILURE, SEE LOG ***\n", "a node of the job failed",
+        None, "n7",
+    ),
     # open-mpi, chapel and the documentation of Frontier: srun cancels the step after a process that MPI ended
     "call of Open MPI": (
         "[n53:90693] *** An error occurred in MPI_Send\n[n53:90693] *** MPI_ERRORS_ARE_FATAL (processes will abort)\n"

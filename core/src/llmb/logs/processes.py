@@ -38,6 +38,8 @@ _HOST_IN_MESSAGE = re.compile(
     rb"|error: Node failure on (\w[\w.-]*)"
     rb"|^([A-Za-z][\w.-]*) kernel: (?:\[[ \d.]+\] )?(?:NVRM|nvidia|amdgpu|Out of memory|oom-kill|Memory cgroup)"
 )
+_OF_SURVIVOR = re.compile(rb"\*\*\* (?:STEP|JOB) .*DUE TO NODE ")
+"""The message about a failed node, which another node prints."""
 
 
 @attrs.frozen
@@ -58,6 +60,8 @@ NOBODY: Final = Process()
 def process_of_line(line: bytes) -> Process:
     """Return the process that a label at the beginning of the line, or the line itself, names."""
     label, text = split_label(plain_text(line))
+    if _OF_SURVIVOR.search(text):
+        return NOBODY
     match = _HOST_IN_MESSAGE.search(text) or _HOST.search(label)
     host = next(filter(None, match.groups())).decode(errors="replace") if match else None
     return Process(_rank_of(label, text), None if host == "localhost" else host)
