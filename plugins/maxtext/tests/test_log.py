@@ -373,6 +373,18 @@ def test_steps_that_a_copy_wrapped(label: str) -> None:
     assert [*found.values()] == [attrs.evolve(step, step=number, figures=figures) for number in (0, 1)]
 
 
+def test_steps_that_a_copy_wrapped_after_a_colon() -> None:
+    found = parse(b"completed step: 4, seconds:\n2.012, TFLOP/s/device: 3.125, loss:\n  10.125\nsaved: 1\n")
+    assert found[-1] == Step(step=4, time_s=2.012, tflops_per_gpu=3.125, loss=10.125)
+
+
+@pytest.mark.parametrize("value", ["1", "13.", "13.5", "13.56"])
+def test_a_value_that_srun_cut_is_left_out(value: str) -> None:
+    """With --label, srun writes a line end and the next label after 1024 bytes."""
+    found = parse(f"0: completed step: 4, seconds: 2.012, loss: {value}\n0: 3\n".encode())
+    assert found == [Step(step=4, time_s=2.012)]
+
+
 def test_a_run_that_was_preempted_is_incomplete(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_text("completed step: 5, seconds: 0.5, loss: 5.1\nW0317 10:00:34.0 1 x.cc:5] SIGTERM caught at 2026\n")

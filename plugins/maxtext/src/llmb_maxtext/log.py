@@ -12,8 +12,9 @@ _ABORT = b"Aborting training due to "
 _TOTAL = b"Config param steps: "
 _TARGET = b"Training stopped: Target loss "
 _LINES = (_STEP, _ABORT, _TOTAL, _TARGET)
-_WRAPPED = (_STEP, _ABORT, b": ")
-"""Texts that are searched after a step line that ends with a comma."""
+_WRAPPED = (_STEP, _ABORT, b": ", b".")
+_CONTINUED = (b",", b":")
+"""Texts that are searched after a step line that continues on the next line, and the ends of such lines."""
 
 _MOST_DIGITS = 18  # of a step number; a longer one is garbled
 
@@ -26,7 +27,7 @@ _NAMES = {
 }
 
 _TOTAL_STEPS = re.compile(rb"Config param steps: (\d{1,18})\s*$")
-_WRAPPED_AT = re.compile(rb",\s*\n\s*")
+_WRAPPED_AT = re.compile(rb"(?<=[,:])\s*\n\s*")
 
 _COMPLETE = re.compile(rb"-?(?:\d+\.\d{3,}|(?:nan|inf)\b)")
 """A number that is complete whatever follows, because MaxText prints three decimals."""
@@ -37,7 +38,8 @@ class MaxTextLog(LineParser):
 
     Names and order of the fields depend on the version. Fields without an attribute in a Step become its ``figures``.
     A step line without any field of a Step is skipped, because it was cut or shortened by hand. Copies of step lines
-    may be wrapped after a comma. The number of steps is in the configuration, which MaxText prints at its start.
+    may be wrapped after a comma or a colon. The number of steps is in the configuration, which MaxText prints at its
+    start.
     """
 
     needles: Sequence[bytes] = _LINES
@@ -49,7 +51,7 @@ class MaxTextLog(LineParser):
             return [Notice(kind="total steps", text=f"{int(total[1])} steps", value=int(total[1]))]
         if self.needles is _WRAPPED and _STEP not in line:
             line = self._unwrap(line)
-        self.needles = _WRAPPED if _STEP in line and line.rstrip().endswith(b",") else _LINES
+        self.needles = _WRAPPED if _STEP in line and line.rstrip().endswith(_CONTINUED) else _LINES
         found: list[Step | Notice] = [step for part in line.split(_STEP)[1:] if (step := _step(part))]
         if _TARGET in line:
             found.append(Notice(kind="planned end"))  # MaxText prints the last step after it
@@ -61,8 +63,8 @@ class MaxTextLog(LineParser):
         """Return a step that began in a line before, as far as it is printed, or the line itself."""
         before = self.text_before()
         begin = before.rfind(_STEP)
-        continues = begin >= 0 and before.rstrip().endswith(b",")
-        return _WRAPPED_AT.sub(b", ", before[begin:] + line) if continues else line
+        continues = begin >= 0 and before.rstrip().endswith(_CONTINUED)
+        return _WRAPPED_AT.sub(b" ", before[begin:] + line) if continues else line
 
     def read_torn_line(self, line: bytes) -> Sequence[Step | Notice]:
         """Return the steps of a line without a line end, but not a last number that may lack digits."""
@@ -75,6 +77,8 @@ def _step(text: bytes) -> Step | None:
     number, *fields = text.split(b", ")
     if not number.isdigit() or len(number) > _MOST_DIGITS:
         return None
+    if text[-4:-3] != b"." and fields and _is_cut(fields[-1]):  # the first check is fast
+        fields.pop()
     known: dict[str, float] = {}
     figures: dict[str, float] = {}
     for field in fields:
@@ -91,6 +95,12 @@ def _step(text: bytes) -> Step | None:
         else:
             figures[name.decode(errors="replace")] = value
     return Step(step=int(number), figures=figures, **known) if known else None  # type: ignore[arg-type]  # names of floats
+
+
+def _is_cut(field: bytes) -> bool:
+    """Check whether the last field of a line lacks digits, because srun or a terminal continued it on the next line."""
+    name, _, value = field.partition(b": ")
+    return name in _NAMES and not _COMPLETE.match(value)
 
 
 def _abort(text: bytes) -> Notice:
