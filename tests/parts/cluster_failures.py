@@ -112,6 +112,10 @@ FAILED = {
         "slurmstepd: error: *** STEP 348.0 ON n53 CANCELLED AT 2026-08-22T09:51:30 ***\nsrun: error: n56: task 1: "
         "Killed\n", "an MPI call failed (MPI_Send)", None, "n53",
     ),
+    "wrapped report of Open MPI": (
+        "mpirun noticed that process rank 2 with PID 0 on node\ngpu7.x.edu exited \non signal 6 (Aborted).\n",
+        "unknown: a process ended with signal 6", 2, "gpu7.x.edu",
+    ),
     "call of MPICH": (
         "MPICH ERROR [Rank 3] [job id 7] [Mon Sep 23 2026] [n7] - Abort(875) (rank 3 in comm 0): Fatal error in "
         "PMPI_Alltoallv: Other MPI error, error stack:\n", "an MPI call failed (PMPI_Alltoallv)", 3, None,

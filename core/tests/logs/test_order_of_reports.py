@@ -116,3 +116,8 @@ def test_a_process_on_a_node_is_the_only_reported_one(tmp_path: Path) -> None:
     end = "".join(f"0: {line}\n" for line in report(1, "n0", "05:00:10").splitlines())
     found = failure_of(tmp_path, "0: [default1]:KeyError: 7\n" + end + "job: error: n0: task 0: exited with 1\n")
     assert (found.rank, found.host) == (1, "n0")
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost.localdomain"])
+def test_a_launcher_that_does_not_know_its_host_names_none(tmp_path: Path, host: str) -> None:
+    assert failure_of(tmp_path, report(3, host, "05:00:10")).host is None

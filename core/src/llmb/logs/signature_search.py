@@ -96,7 +96,7 @@ class Hit:
         """The processes that the pattern names."""
         groups = self.match.groupdict() if self.match else {}
         host, ranks = groups.get("host"), groups.get("rank") or groups.get("task")
-        host = None if host == "localhost" else host
+        host = None if host in ("localhost", "localhost.localdomain") else host
         if ranks:
             yield from (Process(rank, host) for rank in expand_ranks(ranks))
         elif host:
