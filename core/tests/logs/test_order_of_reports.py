@@ -68,9 +68,23 @@ def test_a_killed_process_counts_more_than_the_later_timeout_of_another(tmp_path
     assert "ChildFailedError" not in found.evidence
 
 
+def test_a_killed_process_counts_although_it_is_reported_below_the_timeout_or_in_another_log(tmp_path: Path) -> None:
+    killed = report(11, "n1", "05:00:10", -9)
+    found = failure_of(tmp_path, WATCHDOG + report(2, "n0", "05:10:11", -6) + killed)
+    assert (found.rank, found.host) == (11, "n1")
+    logs = [tmp_path / "n0.log", tmp_path / "n1.log"]
+    logs[0].write_text(WATCHDOG)
+    logs[1].write_text(killed)
+    other = diagnose(logs)
+    assert other
+    assert other.cause.startswith("unknown: a process exited with code -9 ")
+
+
 def test_a_timeout_counts_more_than_the_later_report_of_its_process(tmp_path: Path) -> None:
     found = failure_of(tmp_path, WATCHDOG + report(2, "n0", "05:10:11", -6))
     assert (found.cause, found.rank, found.host) == ("a rank waited in vain for the other ranks", 2, "n0")
+    found = failure_of(tmp_path, WATCHDOG + report(4, "n1", "05:10:08", -6) + report(2, "n0", "05:10:11", -6))
+    assert found.cause == "a rank waited in vain for the other ranks"
 
 
 def test_the_message_of_a_scheduler_counts_more_than_an_earlier_report(tmp_path: Path) -> None:

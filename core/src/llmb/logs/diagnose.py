@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from llmb.logs.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below, in_order_of_time, is_above, read_report
+from llmb.logs.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below, follows_report, order_reports, read_report
 from llmb.logs.exceptions import AT_THE_END, SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
 from llmb.logs.failure_evidence import LONGEST_LINE
 from llmb.logs.files import read_part, tail_starts
@@ -122,7 +122,7 @@ class Diagnosis:
         errors = self.errors({hit.path: hit.offset for hit in hits})
         if exception := self.own_exception(errors) or self._reported_exception():
             return exception
-        if best.signature.report or (best.signature not in endings and is_above(self._reports[:1], best)):
+        if best.signature.report or (best.signature not in endings and follows_report(best, self._reports)):
             return self._report(best, errors)
         if best.signature.cause == PEER_DIED and (ending := ending_below(best, endings)):
             return self._failure(ending.signature, ending.path, ending.offset, ending.cause)
@@ -297,4 +297,4 @@ class Diagnosis:
     def _reports(self) -> Sequence[Hit]:
         """The reports of launchers that name a process, the first one first."""
         starts = tail_starts(self.paths, self.starts, SEARCHED)
-        return in_order_of_time([hit for path, start in starts.items() for hit in self.search.reports(path, start)])
+        return order_reports([hit for path, start in starts.items() for hit in self.search.reports(path, start)])

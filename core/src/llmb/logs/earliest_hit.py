@@ -15,7 +15,7 @@ from llmb.values.failure import Signature
 
 SIDE_EFFECTS: Final = 16 << 10
 AT_ONCE_S: Final = 60
-"""Bytes and seconds between the messages of processes that a scheduler ends and its own message."""
+"""Bytes and seconds between the messages of processes that a scheduler or another process ends and its own message."""
 
 
 def earliest_hit(hits: Sequence[Hit]) -> Hit:
@@ -30,7 +30,7 @@ def earliest_hit(hits: Sequence[Hit]) -> Hit:
     return min(candidates, key=lambda hit: hit.offset)
 
 
-def in_order_of_time(reports: Sequence[Hit]) -> Sequence[Hit]:
+def order_reports(reports: Sequence[Hit]) -> Sequence[Hit]:
     """Return reports in the order of the times in their texts. Reports without a time follow.
 
     The launcher of each node prints its report only after it ended its other processes.
@@ -50,9 +50,16 @@ def read_report(hit: Hit) -> Report:
     return Report(line, [*hit.processes], of_tasks="(?P<task>" in hit.signature.pattern)
 
 
-def is_above(hits: Iterable[Hit], hit: Hit) -> bool:
-    """Check whether one of ``hits`` is above a hit in the same log."""
-    return any(each.path == hit.path and each.offset < hit.offset for each in hits)
+def follows_report(hit: Hit, reports: Sequence[Hit]) -> bool:
+    """Check whether a hit is below the first of ``reports`` in its log, or has a time well after that of the report."""
+    if not reports:
+        return False
+    first = reports[0]
+    if first.path == hit.path and first.offset < hit.offset:
+        return True
+    text = first.match[0].encode() if first.match else b""
+    after_s = seconds_between(text, line_at(hit.path, hit.offset).raw)
+    return after_s is not None and after_s > AT_ONCE_S
 
 
 def ending_below(hit: Hit, endings: Iterable[Signature]) -> Hit | None:
