@@ -63,7 +63,7 @@ def diagnose(
     reports of launchers. Without ``warnings``, it is never the cause, as for runs that may have succeeded.
     A secondary signature means that something else failed before: the cause is then the last exception before the
     signature, or at the end of a log without a signature. If that exception only reports another process, it becomes
-    the evidence of the secondary signature. With a launcher's report alone or above it, the cause is unknown.
+    the evidence of the secondary signature. If only reports of launchers precede it, the cause is unknown.
     ``more`` are signatures besides those of core. ``endings`` are the messages by which a scheduler ends all processes.
     Such a message is the cause if a process reports just before it that another one died. ``starts`` is the first byte
     of a log that counts.

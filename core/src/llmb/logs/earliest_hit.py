@@ -9,13 +9,15 @@ from typing import Final
 from llmb.logs.ansi_escapes import PlainText
 from llmb.logs.files import read_part
 from llmb.logs.processes import Report
-from llmb.logs.signature_search import Hit, line_at
+from llmb.logs.signature_search import Hit, raw_line_at
 from llmb.logs.timestamps import comparable, seconds_between, time_at, time_in
 from llmb.values.failure import Signature
 
 SIDE_EFFECTS: Final = 16 << 10
+"""Bytes between the messages of processes that a scheduler or another process ends and its own message."""
+
 AT_ONCE_S: Final = 60
-"""Bytes and seconds between the messages of processes that a scheduler or another process ends and its own message."""
+"""Seconds between these messages."""
 
 
 def earliest_hit(hits: Sequence[Hit]) -> Hit:
@@ -46,7 +48,7 @@ def order_reports(reports: Sequence[Hit]) -> Sequence[Hit]:
 
 def read_report(hit: Hit) -> Report:
     """Return the processes that a launcher reports at a hit."""
-    line = line_at(hit.path, hit.offset).raw
+    line = raw_line_at(hit.path, hit.offset)
     return Report(line, [*hit.processes], of_tasks="(?P<task>" in hit.signature.pattern)
 
 
@@ -58,7 +60,7 @@ def follows_report(hit: Hit, reports: Sequence[Hit]) -> bool:
     if first.path == hit.path and first.offset < hit.offset:
         return True
     text = first.match[0].encode() if first.match else b""
-    after_s = seconds_between(text, line_at(hit.path, hit.offset).raw)
+    after_s = seconds_between(text, raw_line_at(hit.path, hit.offset))
     return after_s is not None and after_s > AT_ONCE_S
 
 
@@ -70,6 +72,6 @@ def ending_below(hit: Hit, endings: Iterable[Signature]) -> Hit | None:
         return None
     place, signature = min(found, key=lambda each: each[0])
     ending = Hit(hit.path, hit.offset + text.place_in_log(place), signature)
-    after_s = seconds_between(*(line_at(each.path, each.offset).raw for each in (hit, ending)))
+    after_s = seconds_between(*(raw_line_at(each.path, each.offset) for each in (hit, ending)))
     is_late = after_s is not None and after_s > AT_ONCE_S
     return None if is_late else ending

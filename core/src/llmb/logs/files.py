@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -43,3 +44,18 @@ def end_of(path: Path, size: int) -> bytes:
 def tail_starts(paths: Iterable[Path], starts: Mapping[Path, int], size: int) -> dict[Path, int]:
     """Return where the last ``size`` bytes of each log begin, or the byte from which it counts, if that is later."""
     return {path: max(starts.get(path, 0), path.stat().st_size - size) for path in paths}
+
+
+def line_around(path: Path, offset: int, before: int, after: int) -> tuple[bytes, bytes, int]:
+    """Return the line at ``offset``, in two parts: before that place, and from there on, at most so many bytes.
+
+    If the line begins further ahead, the first part is empty. If line ends are at that place, as where a message begins
+    with one, the line below them counts. The third value is their number.
+    """
+    start = max(0, offset - before)
+    data = read_part(path, start, offset + after)
+    head, rest = data[: offset - start], data[offset - start :]
+    text = rest.lstrip(b"\n")
+    ends = len(rest) - len(text)
+    first = b"" if ends else re.split(rb"[\r\n]", head)[-1]
+    return first if len(first) < before else b"", re.split(rb"[\r\n]", text)[0], ends

@@ -13,7 +13,7 @@ import attrs
 
 from llmb.logs.ansi_escapes import PlainText, plain_text
 from llmb.logs.failure_evidence import as_evidence
-from llmb.logs.files import blocks_of, read_part
+from llmb.logs.files import blocks_of, line_around, read_part
 from llmb.logs.processes import NOBODY, Process, expand_ranks
 from llmb.logs.rank_labels import split_label
 from llmb.logs.search import MOST_TOGETHER, TextSearch
@@ -276,19 +276,19 @@ def text_of(line: bytes) -> str:
 
 def line_at(path: Path, offset: int) -> LogLine:
     """Return the line at ``offset``. Of a long line, the text has the beginning and the part around that byte."""
-    number = 1
+    prefix, rest, ends = line_around(path, offset, OVERLAP, AROUND)
+    number = 1 + ends
     with path.open("rb") as file:
         while (left := offset - file.tell()) > 0:
             number += file.read(min(1 << 20, left)).count(b"\n")
-        file.seek(max(0, offset - OVERLAP))
-        before, after = file.read(min(offset, OVERLAP)), file.read(AROUND)
-    while after.startswith(b"\n"):  # the signature begins with the end of the line before
-        number, before, after = number + 1, b"", after[1:]
-    prefix, rest = re.split(rb"[\r\n]", before)[-1], re.split(rb"[\r\n]", after)[0]
-    if len(prefix) == OVERLAP:  # the line begins further ahead
-        prefix = b""
     shown = prefix if len(prefix) <= PREFIX else prefix[:BEGINNING].rpartition(b" ")[0] + b" ... "
     return LogLine(number, as_evidence(shown + rest), prefix + rest, len(as_evidence(shown + b"|")) - 1)
+
+
+def raw_line_at(path: Path, offset: int) -> bytes:
+    """Return the bytes of the line at ``offset``, as those of `line_at`. The lines above it are not read."""
+    prefix, rest, _ = line_around(path, offset, OVERLAP, AROUND)
+    return prefix + rest
 
 
 def text_below(path: Path, offset: int) -> str:
