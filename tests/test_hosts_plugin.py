@@ -149,10 +149,10 @@ TORCHRUN = """
 import os
 
 for step in range(5):
-    print(f"iter {step}: time 10.0ms", flush=True)
-if os.environ["NODE_RANK"] == "1":
+    print(f"iter {{step}}: time 10.0ms", flush=True)
+if os.environ["NODE_RANK"] == "{node}":
     print("Root Cause (first observed failure):\\n[0]:\\n  time      : 2026-11-27_05:00:00")
-    print("  host      : localhost\\n  rank      : 3 (local_rank: 1)\\n  exitcode  : 1 (pid: 123)")
+    print("  host      : localhost\\n  rank      : {rank} (local_rank: 1)\\n  exitcode  : 1 (pid: 123)")
     raise SystemExit(1)
 """
 DECLARED = {
@@ -164,8 +164,11 @@ DECLARED = {
 }
 
 
-def test_a_launcher_on_each_host_names_the_rank_and_llmb_the_host(hosts: Hosts, tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(TORCHRUN)
+@pytest.mark.parametrize(("node", "rank", "host"), [(1, 3, "b"), (0, 0, "a")])
+def test_a_launcher_on_each_host_names_the_rank_and_llmb_the_host(
+    hosts: Hosts, tmp_path: Path, node: int, rank: int, host: str
+) -> None:
+    (tmp_path / "train.py").write_text(TORCHRUN.format(node=node, rank=rank))
     (tmp_path / "mylm.toml").write_text(tomli_w.dumps(DECLARED))
     workload = {"recipe": f"{tmp_path}/mylm.toml", "gpu_type": "cpu", "dtype": "fp32"}
     spec = tomllib.loads(Path(hosts.spec()).read_text()) | {"workload": {**workload, "gpus": 4}}
@@ -174,7 +177,7 @@ def test_a_launcher_on_each_host_names_the_rank_and_llmb_the_host(hosts: Hosts, 
     file.write_text(tomli_w.dumps(spec))
     [run] = hosts.runs("run", str(file))
     assert run["state"] == "failed"
-    assert (run["failure"]["rank"], run["failure"]["host"]) == (3, "b")
+    assert (run["failure"]["rank"], run["failure"]["host"]) == (rank, host)
 
 
 def test_a_host_that_is_lost_ends_the_job_and_is_named(hosts: Hosts) -> None:

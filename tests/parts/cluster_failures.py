@@ -47,6 +47,11 @@ FAILED = {
     "rank of a torchrun that does not know its host": (
         of_node(1, "", 9, "localhost"), "unknown: a process exited with code 1", 9, "n1",
     ),
+    "signals that ranks report after the end of another": (
+        "5: Traceback (most recent call last):\n5:   File \"t.py\", line 1, in <module>\n5: ValueError: 1\n"
+        "srun: error: n1: task 5: Exited with exit code 1\n0: [rank: 0] Received SIGTERM: 15\n"
+        "1: [rank: 1] Received SIGTERM: 15\n", "a process failed with ValueError", 5, "n1",
+    ),
     # elena-lyulina/Megatron-LM-Attention-Benchmark: Slurm starts a script in /tmp, too
     "missing folder before a cancellation": (CHDIR + f"{CANCELLED} ***\n", "the job was cancelled", None, "n3"),
     "missing folder before the time limit": (

@@ -28,7 +28,7 @@ from llmb.records.provenance import find_other_gpus
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult, read_result
 from llmb.records.run_logs import RunLogs
-from llmb.scripts.job_functions import read_failed_rank
+from llmb.scripts.job_functions import read_failed_process
 from llmb.state_machine.events import Ended
 from llmb.values.causes import Cause
 from llmb.values.failure import UNKNOWN, Failure
@@ -110,9 +110,9 @@ def _add_rank_times(result: RunResult, plan: RunPlan, logs: RunLogs, registry: P
 
 
 def _compare_ranks(plan: RunPlan, logs: RunLogs, attempts: Sequence[Attempt]) -> RankComparison | None:
-    """Return the comparison of the ranks' step times. Ranks fill the nodes of the last attempt in order."""
+    """Return the comparison of the step times of all processes, which fill the nodes of the last attempt in order."""
     nodes = attempts[-1].nodes if attempts else ()
-    per_node = 1 if _starts_once_per_node(plan) else plan.job.tasks_per_node
+    per_node = 1 if _are_launchers(plan, "") else plan.job.tasks_per_node
     hosts = {rank: nodes[rank // per_node] for rank in range(len(nodes) * per_node)}
     return compare_ranks(logs.rank_steps.by_process((log.copy for log in logs.files), hosts))
 
@@ -158,31 +158,34 @@ def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, past: JobPast, r
     if not ending.search_logs:
         return stated
     found = _search_logs(plan, logs, ending, registry)
-    if process := read_failed_rank(reported):
-        task, host = process
-        logged = found.rank if found and found.rank != task else None
-        rank = logged if _starts_once_per_node(plan) else task
-        stated = attrs.evolve(stated, rank=rank, host=host)
+    own_logs: list[Path] = []
+    if failed := read_failed_process(reported):
+        rank = (found.rank if found else None) if _are_launchers(plan, failed.phase) else failed.number
+        stated = attrs.evolve(stated, rank=rank, host=failed.host)
+        own_logs = _logs_of_process(logs, failed.number)
         if found and found.cause.startswith(UNKNOWN):  # the job reports more
             found = None
-        elif found and (rank == logged or found.rank in (None, task)):
-            found = attrs.evolve(found, rank=rank, host=found.host or host)
+        elif found and found.rank in (None, rank):
+            found = attrs.evolve(found, rank=rank, host=found.host or failed.host)
     if found is None and ending.cause in UNEXPLAINED and not reported:
         return attrs.evolve(stated, cause=f"{UNKNOWN}: {ending.reason}", evidence=log_tail(logs.copies))
-    return found or attrs.evolve(stated, evidence=log_tail(_logs_of_rank(logs, stated.rank)) or log_tail(logs.copies))
+    return found or attrs.evolve(stated, evidence=log_tail(own_logs) or log_tail(logs.copies))
 
 
-def _logs_of_rank(logs: RunLogs, rank: int | None) -> list[Path]:
-    """Return the copies of the rank's own logs, if each rank of a phase has one. The last phase is the first."""
+def _are_launchers(plan: RunPlan, phase: str) -> bool:
+    """Check whether a phase runs once on each node, so that its processes start the ranks: their numbers are no ranks.
+
+    Without the name of a phase, the measured phases count.
+    """
+    found = [each for each in plan.job.phases if (each.name == phase if phase else each.measured)]
+    return all(each.ranks == "node" for each in found)
+
+
+def _logs_of_process(logs: RunLogs, number: int) -> list[Path]:
+    """Return the copies of the process's own logs, if each process of a phase has one. The last phase is the first."""
     phases = {log.copy: log.phase for log in logs.files}
     groups = [processes_of_logs(copies) for _, copies in groupby(logs.copies, lambda copy: phases[copy.name])]
-    found = ((copy, process.rank) for group in groups for copy, process in group.items())
-    return [copy for copy, of_rank in found if of_rank == rank and rank is not None]
-
-
-def _starts_once_per_node(plan: RunPlan) -> bool:
-    """Check whether the job starts one process per node, whose number is no rank: it starts the ranks itself."""
-    return all(phase.ranks == "node" for phase in plan.job.phases if phase.measured)
+    return [copy for group in groups for copy, process in group.items() if process.rank == number]
 
 
 def _search_logs(plan: RunPlan, logs: RunLogs, ending: Ending, registry: PluginRegistry) -> Failure | None:

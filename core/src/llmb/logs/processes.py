@@ -110,6 +110,11 @@ class Report:
     of_tasks: bool = False
 
 
+def _shows_launcher(task: int | None, process: Process) -> bool:
+    """Check whether a report within a task is by a launcher of ranks. Programs that report a signal name no host."""
+    return process.host is not None or (task is not None and process.rank not in (None, task))
+
+
 @attrs.frozen
 class Processes:
     """The processes that launchers reported, in the order in which they reported their ends.
@@ -124,19 +129,24 @@ class Processes:
 
     @classmethod
     def of_reports(cls, reports: Sequence[Report]) -> Processes:
-        """Return the processes of reports. Those of tasks count only if no launcher within the tasks reported any."""
-        every = [each for report in reports if report.of_tasks for each in report.processes]
-        tasks = {each.rank: each for each in reversed(every) if each.rank is not None}
-        reported: list[Process] = []
-        of_tasks: dict[int, Process] = {}
+        """Return the processes of reports. Those of tasks do not count if the tasks are launchers."""
+        of_launcher = [each for report in reports if report.of_tasks for each in report.processes]
+        tasks = {each.rank: each for each in reversed(of_launcher) if each.rank is not None}
+        every: list[Process] = []
+        within: list[tuple[int | None, Process]] = []
+        are_launchers = False
         for report in reports:
-            task, _ = _task_of(report.line)
-            for process in () if report.of_tasks else report.processes:
-                host = tasks[task].host if task in tasks else None
-                reported.append(process.completed(Process(host=host)))
-                if task is not None and process.rank is not None:
-                    of_tasks.setdefault(task, reported[-1])
-        return cls(reported or every, of_tasks, tasks)
+            task = None if report.of_tasks else _task_of(report.line)[0]
+            host = tasks[task].host if task in tasks else None
+            found = [process.completed(Process(host=host)) for process in report.processes]
+            every += found
+            if not report.of_tasks:
+                within += [(task, process) for process in found]
+                are_launchers |= any(_shows_launcher(task, process) for process in report.processes)
+        if not are_launchers:
+            return cls(every, tasks=tasks)
+        ranks = reversed([(task, each) for task, each in within if task is not None and each.rank is not None])
+        return cls([each for _, each in within], dict(ranks), tasks)
 
     def process_of_line(self, line: bytes) -> Process:
         """Return the process that printed a line: that of its label, or the reported one of its task.

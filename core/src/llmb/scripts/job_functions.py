@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import attrs
+
 from llmb.files import resource_text
 
 if TYPE_CHECKING:
@@ -41,10 +43,19 @@ def job_functions() -> str:
     return "\n\n".join(resource_text("llmb.scripts", each).rstrip("\n") for each in files)
 
 
-def read_failed_rank(reason: str) -> tuple[int, str | None] | None:
-    """Return the rank and the host in a reason of ``record_failure``, such as ``rank 3 on node7: exit code 1``."""
-    found = re.search(r"\brank (\d+)(?: on ([\w.-]+))?: ", reason)
-    return (int(found[1]), found[2]) if found else None
+@attrs.frozen
+class FailedProcess:
+    """The process that failed first: its phase, its number among the processes of the phase, and its host."""
+
+    phase: str
+    number: int
+    host: str | None
+
+
+def read_failed_process(reason: str) -> FailedProcess | None:
+    """Return the process in a reason of ``record_failure``, such as ``phase train, rank 3 on node7: exit code 1``."""
+    found = re.search(r"(?:\bphase ([\w.-]+), )?\brank (\d+)(?: on ([\w.-]+))?: ", reason)
+    return FailedProcess(found[1] or "", int(found[2]), found[3]) if found else None
 
 
 def functions_of(script: str) -> str:
