@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.drive.task_jobs import find_task_failure
+from llmb.drive.task_jobs import LONGEST_MESSAGE, find_task_failure
 from llmb.hosts.local_host import LocalHost
 from llmb.task_plans import TaskPlan
 from llmb.values.frozen import FrozenMap
@@ -37,6 +37,28 @@ IMPOSSIBLE = (
     "Because there is no version of six==99.0 and you require six==99.0, we can conclude that your requirements are "
     "unsatisfiable."
 )
+FRAME = f"""\
+           File "/tmp/build/setup.py", line 2, in <module>
+             {"a line of code " * 10}
+"""
+FAILED_BUILD = f"""\
+error: Failed to build `flash-attn==2.6.3`
+  cause: The build backend returned an error
+  cause: Call to `setuptools.build_meta.build_wheel` failed (exit status: 1)
+
+         [stderr]
+         Traceback (most recent call last):
+{FRAME * 5}\
+         ModuleNotFoundError: No module named 'torch'
+
+hint: This error likely indicates that `flash-attn@2.6.3` depends on `torch`, but doesn't declare it as a build \
+dependency. Otherwise, either add it to your `pyproject.toml` under:
+
+[tool.uv.extra-build-dependencies]
+flash-attn = ["torch"]
+
+or `uv pip install torch` into the environment and re-run with `--no-build-isolation`.
+"""
 
 
 def reason(folder: Path, log: str) -> str:
@@ -72,7 +94,16 @@ def test_another_message_is_the_last_line(tmp_path: Path, log: str, expected: st
     assert reason(tmp_path, log) == expected
 
 
-def test_a_long_message_ends_between_two_words(tmp_path: Path) -> None:
-    found = reason(tmp_path, HASHES.replace("sha256:00\n", "sha256:00\n           " * 200 + "\n"))
-    assert found.startswith("Hash mismatch for `six==1.17.0` Expected: sha256:00 ")
-    assert found.endswith("sha256:00 ...")
+def test_a_failed_build_ends_with_its_cause(tmp_path: Path) -> None:
+    assert reason(tmp_path, FAILED_BUILD) == (
+        "Call to `setuptools.build_meta.build_wheel` failed (exit status: 1) ... "
+        "ModuleNotFoundError: No module named 'torch'"
+    )
+
+
+def test_the_lines_of_a_long_message_are_shortened(tmp_path: Path) -> None:
+    found = reason(tmp_path, f"error: {'begin ' * 200}\n  {'end ' * 200}\n")
+    assert found.startswith("begin begin ")
+    assert " begin ... " in found
+    assert found.endswith(" end end")
+    assert len(found) <= LONGEST_MESSAGE + len(" ... ")

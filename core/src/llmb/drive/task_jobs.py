@@ -36,6 +36,9 @@ _ADVICE = re.compile(r"\s*($|hint:|\[notice\])", re.IGNORECASE)
 _ERROR = re.compile(r"\s*(?:error: |cause: |Caused by: |╰─▶ )")
 """The beginning of a message of uv, whose further lines are indented."""
 
+_BUILD_HINT = re.compile(r"^\s*hint: This error likely indicates.*", re.MULTILINE | re.DOTALL)
+"""The paragraphs that uv prints last after a failed build."""
+
 LONGEST_MESSAGE = 600
 
 
@@ -129,15 +132,21 @@ def find_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> tuple[Ta
 
 
 def _last_message(log: str) -> str:
-    """Return the last line that is no advice, or, if uv wrapped its last message, all lines of this message."""
-    lines = [line for line in log.splitlines() if not _ADVICE.match(line)]
+    """Return the last line that is no advice, or, if uv wrapped its last message, all lines of this message.
+
+    Of a long message, such as that of a failed build with a traceback, return the first and the last line.
+    """
+    lines = [line for line in _BUILD_HINT.sub("", log).splitlines() if not _ADVICE.match(line)]
     first = next(
         (at for at in reversed(range(len(lines))) if _ERROR.match(lines[at]) or not lines[at].startswith(" ")), 0
     )
     if first < len(lines) - 1 and (begin := _ERROR.match(lines[first])):
-        return shorten(
-            " ".join([lines[first][begin.end() :], *lines[first + 1 :]]), LONGEST_MESSAGE, placeholder=" ..."
-        )
+        head, last = lines[first][begin.end() :], lines[-1].strip()
+        message = " ".join(" ".join([head, *lines[first + 1 :]]).split())
+        if len(message) <= LONGEST_MESSAGE:
+            return message
+        half = LONGEST_MESSAGE // 2
+        return f"{shorten(head, half, placeholder='')} ... {last[-half:]}"
     return lines[-1].strip()[-LONGEST_MESSAGE:] if lines else ""
 
 
