@@ -331,6 +331,15 @@ def test_a_connection_without_a_shell_is_no_error_of_a_profile(
             connect().run("true")
 
 
+def test_llmb_logs_in_once_if_the_server_refuses_a_session(monkeypatch: pytest.MonkeyPatch, connect: Any) -> None:
+    with Sshd(settings={"MaxSessions": "0"}) as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(TargetError, match="the server opened no session"):
+            connect().run("true")
+        assert server.log.read_text().count("Accepted publickey") == 1
+
+
 def test_a_connection_that_is_lost_before_bash_runs_is_opened_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any
 ) -> None:

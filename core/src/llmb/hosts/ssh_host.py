@@ -106,6 +106,7 @@ class SshHost:
             return self._log_in()
 
     def _log_in(self) -> SshShell:
+        """Connect and start a login shell. If that is impossible, close the connection and raise TargetError."""
         self._connection = connection = connect(self._host)
         try:
             return SshShell(connection.transport)

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 
 import attrs
-from paramiko import SSHException, Transport
+from paramiko import ChannelException, SSHException, Transport
 
 from llmb.files import resource_text
 from llmb.hosts.connection_watchdog import SILENCE_S, ConnectionWatchdog, responds
@@ -41,7 +41,11 @@ class ConnectionLostError(UnreachableError):
 
 
 class SshShell:
-    """A login shell. Creating one starts the shell, and raises TargetError if the account cannot run bash."""
+    """A login shell. Creating one starts the shell.
+
+    Raise LoginShellError if the account cannot run bash, ConnectionLostError if the connection ends before bash runs,
+    and UnreachableError if the server opens no session or does not respond.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -52,16 +56,18 @@ class SshShell:
             try:
                 self._channel = transport.open_session()
                 self._channel.exec_command(COMMAND.format(mark=mark))
+            except ChannelException as error:  # the connection is not lost, so another login is refused too
+                raise UnreachableError(f"the server opened no session ({error})") from error
             except (SSHException, OSError, EOFError) as error:
                 reason = f"the server opened no session ({str(error) or 'the connection was lost'})"
-                raise _lost(watchdog, reason) from error
+                raise _connection_error(watchdog, reason) from error
             try:
                 with suppress(OSError):  # a shell that has ended may have printed why
                     self._channel.sendall(resource_text("llmb.hosts", "ssh_shell.sh").encode())
                 self._receive(mark, watchdog, login=True)
             except (SSHException, OSError, EOFError) as error:
                 if not (watchdog.expired or self._channel.eof_received):
-                    raise _lost(watchdog, "the connection was lost") from error
+                    raise _connection_error(watchdog, "the connection was lost") from error
                 raise LoginShellError(watchdog.reason or f"the login shell ended{_last_line(str(error))}") from error
 
     @property
@@ -148,7 +154,7 @@ class _Stream:
         return b"".join(self._blocks).decode("utf-8", errors="replace")
 
 
-def _lost(watchdog: ConnectionWatchdog, reason: str) -> UnreachableError:
+def _connection_error(watchdog: ConnectionWatchdog, reason: str) -> UnreachableError:
     """Return the error of a connection that ended, or that did not respond in time."""
     return UnreachableError(watchdog.reason) if watchdog.reason else ConnectionLostError(reason)
 
