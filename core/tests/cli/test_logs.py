@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from parts.command_line import command_line
 from parts.recorded_runs import PUBLISHED_S, record_runs
 
+from llmb import find_run
 from llmb.cli.commands.logs import PAUSE_S, LogPrinter
 
 
@@ -37,6 +39,14 @@ def test_the_reason_of_a_verdict_is_no_reason_for_missing_logs(capsys: pytest.Ca
     assert command_line(capsys)("logs", run_id).err == f"llmb: {run_id} (completed) has no logs\n"
     [run_id] = record_runs([[]], state="lost", reason="the job is gone")
     assert command_line(capsys)("logs", run_id).err == f"llmb: {run_id} (lost) has no logs: the job is gone\n"
+
+
+def test_a_missing_baseline_is_no_reason_for_missing_logs(capsys: pytest.CaptureFixture[str]) -> None:
+    [run_id] = record_runs([[PUBLISHED_S] * 20])
+    file = Path(find_run(run_id).directory) / "result.json"
+    judged = {"verdict": None, "reason": "no baseline is published for this run"}
+    file.write_text(json.dumps(json.loads(file.read_text()) | judged))
+    assert command_line(capsys)("logs", run_id).err == f"llmb: {run_id} (completed) has no logs\n"
 
 
 def test_what_another_process_writes_is_printed_during_a_long_sleep(

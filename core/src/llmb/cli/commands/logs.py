@@ -41,7 +41,8 @@ def logs(
     else:
         printer.print_new()
     if not printer.printed:
-        reason = "" if result.verdict else result.reason  # that of the verdict explains no missing logs
+        is_judged = result.verdict or result.state == "completed"  # this reason explains no missing logs
+        reason = "" if is_judged else result.reason
         cause = result.failure.cause if result.failure else reason
         output.print_message(f"{result.run_id} ({result.state}) has no logs{f': {cause}' if cause else ''}")
 
