@@ -338,8 +338,13 @@ FAILED = {
         "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.\n", "the host is out of memory", None, None,
     ),
     "lost node of PALS": (
-        "x4406c6s7b0n0.hostmgmt2406.cm.site.gov: shepherd died from signal 9\n", "the launcher lost a node", None,
-        "x4406c6s7b0n0.hostmgmt2406.cm.site.gov",
+        "x4406c6s7b0n0.hostmgmt2406.cm.site.gov: shepherd died from signal 9\n", "unknown: the launcher lost a node",
+        None, "x4406c6s7b0n0.hostmgmt2406.cm.site.gov",
+    ),
+    "killed process of PALS": (
+        "x4406c6s7b0n0.cm.site.gov: shepherd died from signal 9\nRuntimeError: CUDA error: an illegal memory access "
+        "was encountered\n", "the program accessed GPU memory that is not its own", None,
+        "x4406c6s7b0n0.cm.site.gov",
     ),
     # flags of XLA, in public notes on TPUs and GPUs
     "flag of XLA": (
