@@ -499,8 +499,8 @@ explain() {
       esac
       echo "$missing, which $engine needs, is not installed on this machine; install $package with the machine's package manager" ;;
     *"unknown flag: "* | *"unknown shorthand flag: "*) # then Docker prints how to use it
-      [[ $1 =~ unknown\ (shorthand\ )?flag:\ [^$'\n']+ ]]
-      echo "$engine does not support an option in target.container; correct \`options\` in [target.container]: ${BASH_REMATCH[0]}" ;;
+      [[ $1 =~ unknown\ (shorthand\ )?flag:\ ([^$'\n']+) ]]
+      echo "$engine does not know ${BASH_REMATCH[2]}; remove it from \`options\` in [target.container], or update $engine" ;;
     *": command not found"*) # of bash
       [[ $1 =~ ([^[:space:]:]+)": command not found" ]] && missing=${BASH_REMATCH[1]}
       echo "$missing is not installed on this machine or in the image $image; install it there" ;;
