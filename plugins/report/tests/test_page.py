@@ -199,6 +199,27 @@ def test_the_efficiency_is_the_ratio_of_the_step_times_beside_it(render: Render)
     assert efficiencies == ["100.0", "100.0"]
 
 
+def test_the_published_efficiency_counts_each_set_once() -> None:
+    from llmb_report.scaling_plots import find_scalings  # imports Matplotlib
+
+    def reported(gpus: int, published_s: float, run_ids: str) -> ReportedSet:
+        metrics = {
+            "tokens_per_s_per_gpu": 100.0,
+            "step_time_s": 6.0,
+            "baseline": {"tokens_per_s": 600 * gpus / published_s},
+        }
+        runs = [
+            ReportedRun(result={"run_id": run_id, "window_complete": True, "metrics": metrics}) for run_id in run_ids
+        ]
+        fields: dict[str, Any] = dict.fromkeys(("step_time_ratio", "interval", "tolerance", "variant", "verdict"))
+        fields |= {"recipe": "a/b", "gpu_type": "h100", "dtype": "bf16", "reason": "", "step_time_s": 6.0}
+        return ReportedSet(**fields, gpus=gpus, runs=runs, left_out=(), published_step_time_s=published_s)
+
+    [scaling] = find_scalings([reported(8, 4.0, "abc"), reported(8, 8.0, "d"), reported(16, 6.0, "e")])
+    assert [size.published_step_time_s for size in scaling.sizes] == [6, 6]
+    assert [size.published_tokens_per_s_per_gpu for size in scaling.sizes] == [100, 100]
+
+
 def test_the_description_of_a_speed_has_the_range_of_the_runs(render: Render) -> None:
     """The published MFU of 52.59 % is outside the range."""
     runs = [record_runs([[factor * PUBLISHED_S] * 20])[0] for factor in (1.1, 1.2)]

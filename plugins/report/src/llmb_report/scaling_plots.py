@@ -72,15 +72,13 @@ def _model(each: ReportedSet) -> dict[str, str]:
 
 def _size(gpus: int, sets: Sequence[ReportedSet]) -> Size:
     """Return the speed at one number of GPUs."""
-    baselines = [found for each in sets for metrics in _metrics(each) if (found := metrics.get("baseline"))]
-    tokens_per_s = _mean([each.get("tokens_per_s") for each in baselines])
     return Size(
         gpus=gpus,
         sets=len(sets),
         step_time_s=_mean([each.step_time_s for each in sets]),
-        tokens_per_s_per_gpu=_tokens_per_s_per_gpu(sets),
+        tokens_per_s_per_gpu=_tokens_per_s_per_gpu(sets, [each.step_time_s for each in sets]),
         published_step_time_s=_mean([each.published_step_time_s for each in sets]),
-        published_tokens_per_s_per_gpu=None if tokens_per_s is None else tokens_per_s / gpus,
+        published_tokens_per_s_per_gpu=_tokens_per_s_per_gpu(sets, [each.published_step_time_s for each in sets]),
     )
 
 
@@ -91,15 +89,15 @@ def _metrics(each: ReportedSet) -> list[dict[str, Any]]:
     return [found for result in complete if (found := result.get("metrics"))]
 
 
-def _tokens_per_s_per_gpu(sets: Sequence[ReportedSet]) -> float | None:
-    """Return the tokens of one step of each set, summed, divided by the sum of their mean step times.
+def _tokens_per_s_per_gpu(sets: Sequence[ReportedSet], step_times_s: Sequence[float | None]) -> float | None:
+    """Return the tokens of one step of each set, summed, divided by the sum of the step times, one for each set.
 
     If all sizes have the same tokens per GPU, the efficiency is the ratio of the step times in the other plot.
     """
     pairs = [
-        (first["tokens_per_s_per_gpu"] * first["step_time_s"], each.step_time_s)
-        for each in sets
-        if each.step_time_s and (first := next(iter(_metrics(each)), None)) and first.get("tokens_per_s_per_gpu")
+        (first["tokens_per_s_per_gpu"] * first["step_time_s"], time_s)
+        for each, time_s in zip(sets, step_times_s, strict=True)
+        if time_s and (first := next(iter(_metrics(each)), None)) and first.get("tokens_per_s_per_gpu")
     ]
     return sum(tokens for tokens, _ in pairs) / sum(time_s for _, time_s in pairs) if pairs else None
 
