@@ -53,10 +53,11 @@ def test_a_known_failure_names_its_cause_and_the_setting_that_fixes_it(log: str,
     assert "[target.env]" in found.remedy
 
 
-def test_the_remedy_installs_the_python_that_is_missing() -> None:
+def test_the_remedy_of_a_failed_download_of_python_begins_with_the_mirror() -> None:
     found = preparation_failure(MIRROR)
     assert found
-    assert "`uv python install '>=3.12'`" in found.remedy
+    assert found.remedy.startswith("set UV_PYTHON_INSTALL_MIRROR in [target.env] to a mirror")
+    assert "; or install Python >=3.12 with the system's package manager or a module" in found.remedy
 
 
 def test_another_failure_has_no_known_cause() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import shlex
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
@@ -113,13 +112,13 @@ def known_signatures() -> tuple[Signature, ...]:
 def preparation_failure(log: str) -> Signature | None:
     """Return the first known cause for which a task fails, such as no route to a server, or None.
 
-    If the log names the version of Python that is missing, the remedy installs that version.
+    If the log names the version of Python that is missing, the remedy names that version.
     """
     signatures = _signatures_in(files("llmb.logs").joinpath("preparation.toml"))
     found = next((each for each in signatures if each.needle in log), None)
     version = re.search(found.pattern, log) if found and found.pattern else None
     if found and version:
-        return attrs.evolve(found, remedy=found.remedy.replace("VERSION", shlex.quote(version["detail"])))
+        return attrs.evolve(found, remedy=found.remedy.replace("VERSION", version["detail"]))
     return found
 
 
