@@ -290,7 +290,8 @@ def compare(a: str, b: str) -> RunComparison:
     from llmb.records.select_runs import select_runs
 
     if a == "baseline":
-        raise RecordError(f"`baseline` can only be B; use `llmb compare {shlex.quote(b)} baseline`")
+        run = "RUN" if b == "baseline" else shlex.quote(b)
+        raise RecordError(f"`baseline` can only be the second side; use `llmb compare {run} baseline`")
     if b == "baseline":
         return compare_with_baseline(select_runs(a))
     return compare_runs(select_runs(a), select_runs(b))

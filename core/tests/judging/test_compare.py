@@ -155,9 +155,10 @@ def test_a_run_that_does_not_exist_exits_with_2(llmb: Llmb, record: Record) -> N
     assert "no run 'nothing'" in answer.err
 
 
-def test_the_baseline_is_the_second_side(llmb: Llmb) -> None:
-    answer = llmb("compare", "baseline", "{gpus=64 dtype=bf16}")
-    line = "llmb: `baseline` can only be B; use `llmb compare '{gpus=64 dtype=bf16}' baseline`"
+@pytest.mark.parametrize(("b", "run"), [("{gpus=64 dtype=bf16}", "'{gpus=64 dtype=bf16}'"), ("baseline", "RUN")])
+def test_the_baseline_is_the_second_side(llmb: Llmb, b: str, run: str) -> None:
+    answer = llmb("compare", "baseline", b)
+    line = f"llmb: `baseline` can only be the second side; use `llmb compare {run} baseline`"
     assert (answer.status, " ".join(answer.err.split())) == (2, line)
 
 
