@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 import llmb
-from llmb.testing import FrameworkContract
+from llmb.testing import FrameworkContract, task_checks
 from llmb.testing.task_checks import TaskContract as JobTests
 
 PLUGIN = """
@@ -185,6 +185,10 @@ PLANTED = [
             "invalid bash in the check of a: "),
     Planted("task_keys_name_their_content", "one key for two tasks", END,
             DATASET.format('first, attrs.evolve(first, work="true")'), "two different tasks have the key a, so that"),
+    Planted("task_keys_name_their_content", "one key for two mounts", END,
+            DATASET.format("*(attrs.evolve(first, work=attrs.evolve(run.job((Phase(name='words', command=('true',)),)),"
+                           " mounts=(Mount(source=each, target='/data'),))) for each in ('/a', '/b')),"),
+            "two different tasks have the key a, so that"),
     Planted("checks_fail_before_the_work", "a check of nothing", END,
             DATASET.format('attrs.evolve(first, check="true"),'),
             "the check of a succeeds in an empty folder; check its result"),
@@ -320,6 +324,16 @@ def test_an_invalid_peak_is_one_line(active_site: Any, tmp_path: Path) -> None:
     with pytest.raises(pytest.fail.Exception) as caught:
         contract(tmp_path).test_metrics_are_plausible()
     assert str(caught.value).startswith(f"odd/tiny (cpu fp32, 8 GPUs): {FACADE}: peak_flops() returned 100")
+
+
+def test_a_check_that_does_not_end_is_an_error(
+    active_site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_checks, "CHECK_S", 0.1)
+    dataset = DATASET.format('attrs.evolve(first, check="exec sleep 60"),')
+    install(active_site, {"plugin": PLUGIN.replace(END, dataset), "recipe": RECIPE})
+    with pytest.raises(pytest.fail.Exception, match=r"the check of a takes more than 0\.1 s"):
+        contract(tmp_path).test_checks_fail_before_the_work()
 
 
 def test_two_distributions_of_one_name_are_an_error(active_site: Any, tmp_path: Path) -> None:
