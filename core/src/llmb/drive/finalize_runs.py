@@ -116,15 +116,15 @@ class RunFinalizer:
     def _doubtful_job(self, run_id: str, status: JobStatus) -> DoubtfulJob:
         """Return a job with the files that llmb wrote to its directory or read from it.
 
-        A job that completed had all its phases, so it also had their logs.
+        A completed job ran all its phases, so their logs existed. They come first, because only some files are checked.
         """
         run = self._runs[run_id]
-        script, files = run.plan.script, [*run.plan.script.files]
+        script = run.plan.script
+        files = [*run.logs.measured_paths] if status.cause == "completed" else []
+        files += script.files
         with suppress(RecordError):  # an unreadable copy of a log is reported when the run is finalized
             files += [path for path, size in run.logs.offsets().items() if size]
-        if status.cause == "completed":
-            files += run.logs.measured_paths
-        in_directory = [path for path in files if path.startswith(f"{script.directory}/")]
+        in_directory = [path for path in dict.fromkeys(files) if path.startswith(f"{script.directory}/")]
         return DoubtfulJob(script.directory, in_directory, status)
 
     def _finalize_run(self, run_id: str, past: JobPast, provenance: bytes | None) -> Ended:
