@@ -256,7 +256,8 @@ def test_an_architecture_gives_its_sizes_to_the_command_and_its_rules_to_the_spe
     assert folder.script("model.layers=4").endswith("exec run 4 1\n")
     assert "4 heads are not divisible by tp = 3" in folder.error("parallelism.tp=3", "workload.gpus=3")
     folder.write(command=["run", "{layers}"])
-    assert "model: mylm/mylm has no [model], but the framework's file uses {layers}; expected" in folder.error()
+    reason = "mylm/mylm has no [model], but the framework's file uses {layers}; expected a table [model] in the recipe"
+    assert f"model: {reason}" in folder.error()
 
 
 def test_a_log_without_its_end_is_incomplete(folder: Folder, run_llmb: Any) -> None:

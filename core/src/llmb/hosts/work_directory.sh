@@ -16,7 +16,8 @@ trusts_link() {
 # exists. Fail with the reason and the remedy.
 check_access() {
   local owner group mode quoted others=o-w
-  [ -d "$1" ] || return 0 # a file of this name cannot be used, either
+  # llmb creates a missing directory; creating it fails with its own reason if a file has this name
+  [ -d "$1" ] || return 0
   if [ -L "$1" ] && ! trusts_link "$1"; then
     echo "$1 is a symbolic link of $(stat -c %U -- "$1"); run \`rm $(printf %q "$1")\`, or set \`workdir = \"/path/to/folder\"\` in [target]" >&2
     return 1

@@ -161,8 +161,10 @@ def check_mfus(registry: PluginRegistry, recipes: Iterable[Recipe]) -> None:
     """Fail the test if a step time or the MFU of a baseline is impossible, or not the published MFU."""
     for recipe in recipes:
         for point in recipe.points:
+            if not point.baseline:
+                continue
             try:
-                problem = point.baseline and _mfu_problem(registry, recipe, point, point.baseline)
+                problem = _mfu_problem(registry, recipe, point, point.baseline)
             except LlmbError as error:  # of the plugin
                 problem = str(error)
             if problem:

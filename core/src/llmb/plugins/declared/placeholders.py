@@ -81,7 +81,7 @@ def values_of(run: Run[Any], folder: str, names: Iterable[str]) -> dict[str, str
     needed = [name for name in names if name not in OF_PROCESS]
     if run.architecture is None and (sizes := [f"{{{name}}}" for name in needed if name not in known]):
         message = f"{run.recipe} has no [model], but the framework's file uses {', '.join(sizes)}"
-        raise SpecError(Fault(message=message, key="model", expected="a table model in the recipe of the file"))
+        raise SpecError(Fault(message=message, key="model", expected="a table [model] in the recipe"))
     values = {name: known[name] if name in known else getattr(run.model, name) for name in needed}
     if missing := sorted(name for name, value in values.items() if value is None):
         raise SpecError(*map(_missing_value, missing))
