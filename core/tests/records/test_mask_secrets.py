@@ -212,6 +212,13 @@ def test_a_secret_in_lines_that_srun_cuts_is_masked(secret: str, every: int) -> 
         assert copied(labelled(texts), cuts, SecretMask([secret])) == labelled(masked)
 
 
+def test_a_cut_line_is_copied_with_the_next_one_so_that_another_process_can_mask_both() -> None:
+    first, second = labelled({1: b"x" * 1015 + SECRET.encode()}).splitlines(keepends=True)
+    assert SecretMask([SECRET]).mask(b" 1: step 1\n" + first) == b" 1: step 1\n"
+    copy = SecretMask([SECRET]).mask(first + second, is_last=True)
+    assert copy == first.replace(b"correct h", b"*" * 9) + b" 1: *******\n"
+
+
 def test_lines_of_standard_error_may_come_between_the_parts_of_a_secret() -> None:
     """Both streams of a rank have the same label."""
     first, second = labelled({1: b"x" * 1015 + SECRET.encode()}).splitlines(keepends=True)

@@ -20,11 +20,16 @@ SHORTEST_REST = 6
 _LABEL = rb" *\d{1,6}: "
 _CUT = re.compile(rb"\n%s[^\n]{%d}(?!.)" % (_LABEL, LINE_BYTES))
 _LINE = re.compile(rb"(\n%s)([^\n]+)" % _LABEL)
-_UNFINISHED = re.compile(rb"(?:\A|\n)( *\d{0,6}:?|%s[^\n]{0,%d})\Z" % (_LABEL, LINE_BYTES))
+_UNFINISHED = re.compile(
+    rb"(?:\A|\n)( *\d{0,6}:?|%s[^\n]{0,%d}|%s[^\n]{%d}\n)\Z" % (_LABEL, LINE_BYTES, _LABEL, LINE_BYTES)
+)
 
 
 class CutLines:
-    """The masked parts of ``secrets`` that are at the end of a cut line and at the beginning of the rank's next one."""
+    """Mask for the parts of ``secrets`` at the end of a cut line and at the beginning of the rank's next one.
+
+    It keeps which rests it expects from one call to the next, so each log needs a mask of its own.
+    """
 
     def __init__(self, secrets: Iterable[bytes]) -> None:
         self._secrets: dict[int, list[bytes]] = {}  # by their first byte
@@ -64,7 +69,7 @@ class CutLines:
 
 
 def begin_of_unfinished_line(data: bytes) -> int:
-    """Return the offset of a last line with a label that is not complete yet, or the end of data."""
+    """Return the offset of a last line with a label that is not complete yet, or that is cut, or the end of data."""
     begin = max(0, len(data) - 2 * LINE_BYTES)
-    found = _UNFINISHED.search(data, max(begin, data.rfind(b"\n", begin)))
+    found = _UNFINISHED.search(data, max(begin, data.rfind(b"\n", begin, len(data) - 1)))
     return found.start(1) if found else len(data)

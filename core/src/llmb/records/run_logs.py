@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -58,9 +58,11 @@ class RunLogs:
         """Dense peak of one GPU in FLOP/s, if known."""
         self.start_attempt(0)
 
-    @cached_property
-    def _mask(self) -> SecretMask:
-        return SecretMask(known_secrets(self._plan.secrets))
+    def _mask_of(self, log: LogFile) -> SecretMask:
+        """Return the mask of a log, which keeps what it expects in the next block."""
+        if log.path not in self._masks:
+            self._masks[log.path] = SecretMask(known_secrets(self._plan.secrets))
+        return self._masks[log.path]
 
     def start_attempt(self, attempt: int) -> None:
         """Start with this attempt's logs. Parse the copies that exist."""
@@ -71,6 +73,7 @@ class RunLogs:
             for path in paths
         )
         """The logs of this attempt, in the order of the phases."""
+        self._masks: dict[str, SecretMask] = {}
         self._parsers: dict[Source, LogParser | None] = {}  # made when the first bytes arrive
         self.series = StepSeries()
         self.rank_steps = RankSteps()
@@ -123,7 +126,7 @@ class RunLogs:
         call. Return True if the copy has grown. Raise RecordError if the disk is full.
         """
         log = next(each for each in self.files if each.path == path)
-        if not (masked := self._mask.mask(data, is_last=is_last)):
+        if not (masked := self._mask_of(log).mask(data, is_last=is_last)):
             return False
         self._record.append_log(log.copy, masked)
         self._parse(log, masked)
