@@ -83,11 +83,11 @@ def print_attach_command(session: llmb.Session, action: Action) -> None:
         output.print_progress(f"not submitted yet: {runs} only while llmb follows {'it' if waiting == 1 else 'them'}")
     if unfinished:
         purpose = "the cancellation may be incomplete; complete it" if action == "cancelling" else "follow"
-        output.print_progress(f"detached; {purpose} with: llmb attach {_select_again(unfinished)}")
+        output.print_progress(f"detached; {purpose} with: llmb attach {_attach_arguments(unfinished)}")
 
 
-def _select_again(runs: Sequence[llmb.RunResult]) -> str:
-    """Return the ids of these runs or, if they are many, filters by the times when they were recorded."""
+def _attach_arguments(runs: Sequence[llmb.RunResult]) -> str:
+    """Return the ids of these runs or, if they are many, filters by the times when they were recorded, if known."""
     times = [run.created for run in runs if run.created]
     if len(runs) <= NAMED_RUNS or not times:
         return " ".join(run.run_id for run in runs)

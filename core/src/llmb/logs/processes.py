@@ -154,7 +154,7 @@ class Processes:
         If the label also names the process within the task, only the host of the task is added.
         """
         process, (task, has_label) = process_of_line(line), _task_of(line)
-        if task is None or (process == NOBODY and self._is_one):
+        if task is None or (process == NOBODY and self._all_reports_agree):
             return process
         of_task = self.of_tasks.get(task)
         if has_label:
@@ -173,7 +173,7 @@ class Processes:
         return self.reported[0] if self.reported else NOBODY
 
     @property
-    def _is_one(self) -> bool:
+    def _all_reports_agree(self) -> bool:
         return len(set(self.reported)) == 1
 
     def complete(self, process: Process) -> Process:
@@ -183,7 +183,7 @@ class Processes:
         """
         if process.host:
             return process
-        if process == NOBODY and self._is_one:
+        if process == NOBODY and self._all_reports_agree:
             return self.first
         hosts: Mapping[int | None, str] = {each.rank: each.host for each in reversed(self.reported) if each.host}
         only = next(iter(set(hosts.values()))) if len(set(hosts.values())) == 1 else None

@@ -74,7 +74,8 @@ set_defaults() {
   if [ -n "$2" ] && [ -n "$partition" ]; then export SBATCH_PARTITION=$partition; fi
 }
 
-jobs=() failed=0 opened='' full=''
+jobs=() failed=0 opened=''
+queue_error='' # the message of sbatch about a full queue, which each of the four processes finds out by itself
 
 # add_job ID MARK DIRECTORY CHECK: add a job to the next call of `submit_jobs`.
 add_job() {
@@ -149,8 +150,8 @@ submit() {
     fi
   fi
   if [ -z "$job" ]; then
-    if [ -n "$full" ] || ! error=$(run_sbatch --parsable job.sh 2>&1 >job_id); then
-      rejected "$1" "${error:-$full}"
+    if [ -n "$queue_error" ] || ! error=$(run_sbatch --parsable job.sh 2>&1 >job_id); then
+      rejected "$1" "${error:-$queue_error}"
       return
     fi
     read_job_id job_id
@@ -176,7 +177,7 @@ rejected() {
   case ${2##*"submission failed: "} in # without the site's own messages before it
     *"nable to contact"* | *unge* | *"rotocol auth"* | *"onnection refused"* | *"configuration source"*) rm -f job_id && echo "$2" >&2 && exit 1 ;;
     *"imed out"* | *"onnection"* | *"Zero Bytes"*) echo "$2" >&2 && exit 75 ;; # the controller may have accepted the job
-    *"temporarily"*) full=$2 ;; # sbatch has tried for two minutes, and would for each other job
+    *"temporarily"*) queue_error=$2 ;; # sbatch tried for two minutes, and would for each other job
   esac
   rm -f job_id
   add_answer "$1"$'\t\t'"${2//[[:cntrl:]]/ }"$'\n'
