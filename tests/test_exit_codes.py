@@ -223,7 +223,7 @@ def _(toy: ToyRuns) -> list[int]:
     names = ["absent"]
     for file in ("run.toml", "events.jsonl"):
         names.append(failed_run(toy))
-        (toy.home / "runs" / names[-1] / file).write_text("damaged")
+        (toy.home / "runs" / names[-1] / file).write_text("damaged\n")
     commands = [(command, name) for command in ("show", "logs", "attach", "cancel") for name in names]
     return codes(toy, *commands)
 
