@@ -212,6 +212,17 @@ def test_a_secret_in_lines_that_srun_cuts_is_masked(secret: str, every: int) -> 
         assert copied(labelled(texts), cuts, SecretMask([secret])) == labelled(masked)
 
 
+def test_a_known_token_in_lines_that_srun_cuts_is_masked() -> None:
+    """The part before the cut has the shape of a token, too."""
+    token = "hf_" + "Ab9" * 11
+    for shift in range(980, 1026):
+        text = b"x" * shift + b" " + token.encode() + b" " + b"z" * 500
+        masked = text.replace(token.encode(), b"*" * len(token))
+        for every in (100_000, 1023, 7):
+            cuts = [*range(0, 10_000, every)]
+            assert copied(labelled({0: text, 3: text}), cuts, SecretMask([token])) == labelled({0: masked, 3: masked})
+
+
 def test_a_cut_line_is_copied_with_the_next_one_so_that_another_process_can_mask_both() -> None:
     first, second = labelled({1: b"x" * 1015 + SECRET.encode()}).splitlines(keepends=True)
     assert SecretMask([SECRET]).mask(b" 1: step 1\n" + first) == b" 1: step 1\n"

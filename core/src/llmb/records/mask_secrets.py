@@ -107,18 +107,20 @@ class SecretMask:
         If ``is_last``, no more data follows, so that the end is returned, too.
         """
         end = self._uncertain_begin(data, is_last=is_last)
-        masked = bytearray(data)
+        spans: list[tuple[int, int]] = []
         for secret in self._present(data):
-            for found in secret.finditer(data):  # not in masked, where a value may be masked that is within a token
-                start, stop = found.span(found.re.groups)
-                masked[start:stop] = b"*" * (stop - start)
+            for found in secret.finditer(data):  # a value may be within a token
+                spans.append(found.span(found.re.groups))
                 if found.start() < end < found.end():
                     end = found.start()
-        if is_last:
-            rest = len(data) - end
-            masked[end:] = b"*" * rest if rest >= SHORTEST else masked[end:]
-            end = len(data)
-        return self._cut_lines.mask(bytes(masked[:end]))
+        kept = len(data) if is_last else end
+        masked = bytearray(self._cut_lines.mask(data[:kept]))  # the part of a token in a cut line has a token's shape
+        for start, stop in spans:
+            if start < kept:
+                masked[start:stop] = b"*" * (min(stop, kept) - start)
+        if is_last and kept - end >= SHORTEST:
+            masked[end:] = b"*" * (kept - end)
+        return bytes(masked)
 
     def mask_text(self, text: str) -> str:
         """Return a complete text with every secret masked."""
