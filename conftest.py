@@ -133,7 +133,7 @@ def _recipes_read_once() -> Iterator[None]:
 def _quick_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Print no activity such as ``reading my.toml ...``, and no slow hook, if a busy machine makes a command slow."""
     monkeypatch.setattr("llmb.cli.views.plain_view.ACTIVITY_DELAY_S", 3600.0)
-    monkeypatch.setattr("llmb.plugins.running_code.SLOW_S", 3600.0)
+    monkeypatch.setattr("llmb.plugins.slow_hooks.SLOW_S", 3600.0)
 
 
 @pytest.fixture(autouse=True)

@@ -161,10 +161,10 @@ def _main(
         drop_rights()
     from llmb.cli.app import main
     from llmb.cli.views import plain_view
-    from llmb.plugins import running_code
+    from llmb.plugins import slow_hooks
 
     if not activities:
-        plain_view.ACTIVITY_DELAY_S = running_code.SLOW_S = 3600.0
+        plain_view.ACTIVITY_DELAY_S = slow_hooks.SLOW_S = 3600.0
     main()
 
 

@@ -112,8 +112,8 @@ from .scripts.network_variables import unpassed_variables_note as unpassed_varia
 from .scripts.nsys import Nsys as Nsys
 from .scripts.squashfs import squashfs_check as squashfs_check
 from .scripts.squashfs import squashfs_functions as squashfs_functions
-from .spec.schemas import SchemaKind as SchemaKind
-from .spec.schemas import json_schema as json_schema
+from .spec.json_schema import SchemaKind as SchemaKind
+from .spec.json_schema import json_schema as json_schema
 from .spec.starter_workload import starter_workload as starter_workload
 from .spec.target_names import target_names as target_names
 from .state_machine.events import AttemptStarted as AttemptStarted
@@ -192,6 +192,8 @@ from .values.model import Parallelism as Parallelism
 from .values.nearest_name import nearest_name as nearest_name
 from .values.printable import printable_line as printable_line
 from .values.printable import printable_text as printable_text
+from .values.profile_and_telemetry import Profile as Profile
+from .values.profile_and_telemetry import Sampling as Sampling
 from .values.recipe import Baseline as Baseline
 from .values.recipe import MfuSource as MfuSource
 from .values.recipe import Point as Point
@@ -207,9 +209,7 @@ from .values.report import ReportedRun as ReportedRun
 from .values.report import ReportedSet as ReportedSet
 from .values.report import ReportedSetting as ReportedSetting
 from .values.run import Paths as Paths
-from .values.run import Profile as Profile
 from .values.run import Run as Run
-from .values.run import Sampling as Sampling
 from .values.run import Target as Target
 from .values.run_states import END_STATES as END_STATES
 from .values.run_states import RunState as RunState

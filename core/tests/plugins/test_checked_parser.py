@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from llmb import LineParser, LogParser, Notice, PluginError, Step
-from llmb.plugins import running_code
+from llmb.plugins import slow_hooks
 from llmb.plugins.checked_parser import CheckedParser
 from llmb.plugins.find_plugins import PluginEntry
 from llmb.plugins.guard import Guard
@@ -172,7 +172,7 @@ class Slow(LineParser):
 
 
 def test_a_parser_that_takes_too_long_is_stopped_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running_code, "PARSER_LIMIT_S", 0.2)
+    monkeypatch.setattr(slow_hooks, "PARSER_LIMIT_S", 0.2)
     parser = CheckedParser(Slow(), GUARD)
     assert parser.feed(b"step 1\nstepxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\nstep 2\n") == [Step(step=1)]
     with pytest.raises(PluginError) as raised:
@@ -243,7 +243,7 @@ def test_a_parser_of_its_own_is_stopped_after_a_slow_block(clock: Clock) -> None
 
 def test_an_alarm_of_the_program_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    monkeypatch.setattr(running_code, "PARSER_LIMIT_S", 5)
+    monkeypatch.setattr(slow_hooks, "PARSER_LIMIT_S", 5)
     before = signal.signal(signal.SIGALRM, lambda number, _frame: calls.append(number))
     try:
         signal.setitimer(signal.ITIMER_REAL, 60)

@@ -16,7 +16,7 @@ from parts.deadline import DEADLINE_S
 from parts.screen import Screen
 
 import llmb
-from llmb.plugins import guard, load, running_code
+from llmb.plugins import guard, load, slow_hooks
 from llmb.plugins.find_plugins import PluginEntry
 
 
@@ -325,7 +325,7 @@ def test_other_threads_print_on_standard_output_while_hooks_run(capsys: pytest.C
 
 
 def test_a_slow_hook_is_reported_while_it_runs(plugins: Any, run_llmb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running_code, "SLOW_S", 0.01)
+    monkeypatch.setattr(slow_hooks, "SLOW_S", 0.01)
     wait = "while 'prepare_env() has been running' not in sys.stderr.getvalue(): time.sleep(0.001)"
     plugins.install("framework", hook("prepare_env(self)", f"{wait}\n    return Environment()"))
     done = run_llmb("validate", plugins.spec())
@@ -335,7 +335,7 @@ def test_a_slow_hook_is_reported_while_it_runs(plugins: Any, run_llmb: Any, monk
 
 def test_the_report_of_a_slow_hook_is_broken_between_words(plugins: Any, tmp_path: Path) -> None:
     wait = f"while not os.path.exists('{tmp_path}/gate'): time.sleep(0.001)"
-    soon = "from llmb.plugins import running_code\nrunning_code.SLOW_S = 0.01"
+    soon = "from llmb.plugins import slow_hooks\nslow_hooks.SLOW_S = 0.01"
     plugins.install("framework", hook("prepare_env(self)", f"{wait}\n    return Environment()"), before=soon)
     screen = Screen.of_llmb("validate", str(plugins.spec()), env={**os.environ, "PYTHONPATH": str(tmp_path / "site")})
     shown = screen.wait_for("0.01 s\n")

@@ -27,7 +27,7 @@ def test_files_of_a_container_belong_to_the_user(tmp_path: Path, engine: str, se
     (tmp_path / engine).write_text(f"#!/bin/sh\n[ $1 = image ] || echo '{security}'\n")
     (tmp_path / engine).chmod(0o755)
     settings = f"engine={engine} image=x gpus='' gpus_stated='' LLMB_RUN_DIR=$PWD run_options=()"
-    script = "\n".join([settings, resource_text("llmb_local", "runtimes/docker_phases.sh"), 'echo "${run_options[*]}"'])
+    script = "\n".join([settings, resource_text("llmb_local", "runtimes/docker_run.sh"), 'echo "${run_options[*]}"'])
     env = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, check=True, capture_output=True, text=True)
     assert done.stdout.startswith(options + " ")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from llmb.logs.lines import LineParser, note_line
 from llmb.logs.parser_time_limit import TooSlowError, time_limit
-from llmb.plugins import running_code
+from llmb.plugins import slow_hooks
 from llmb.values.steps import MOST_STEPS, LogParser, Notice, Step
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class CheckedParser(LogParser):
     def _in_time(self, act: Callable[[], T], block: bytes = b"") -> T:
         """Call the parser. Raise TooSlowError, with the line or the block, if it takes longer than its limit."""
         try:
-            limit_s = running_code.PARSER_LIMIT_S
+            limit_s = slow_hooks.PARSER_LIMIT_S
             with time_limit(limit_s, f"more than {limit_s:g} s for one block of the log"):
                 return act()
         except TooSlowError as error:

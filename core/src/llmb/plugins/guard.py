@@ -15,7 +15,7 @@ from typing import Any, Protocol, get_args, get_origin, get_type_hints, runtime_
 from llmb.hookspecs import KINDS, ReportRenderer
 from llmb.plugins.checked_parser import CheckedParser
 from llmb.plugins.find_plugins import PluginEntry
-from llmb.plugins.running_code import RunningCode
+from llmb.plugins.slow_hooks import RunningCode
 from llmb.values.error_text import exception_text
 from llmb.values.errors import Fault, LlmbError, PluginError, RecipeError, SpecError, TargetError
 from llmb.values.report import Report

@@ -18,8 +18,9 @@ from llmb.values.error_text import REQUIRED_KEY
 from llmb.values.errors import SpecError
 from llmb.values.job import Mount
 from llmb.values.model import Accelerator, Model, Parallelism
+from llmb.values.profile_and_telemetry import Profile
 from llmb.values.recipe import Point, Recipe
-from llmb.values.run import Paths, Profile, Run, Target
+from llmb.values.run import Paths, Run, Target
 
 
 def assemble_target(

@@ -15,8 +15,9 @@ from llmb.values.errors import Fault, SpecError
 from llmb.values.model import Accelerator
 from llmb.values.model_rules import check_model, check_model_keys
 from llmb.values.parallelism_rules import DIVISION_CHECKS, check_nodes
+from llmb.values.profile_and_telemetry import Profile
 from llmb.values.recipe import Recipe, Window
-from llmb.values.run import Profile, Run
+from llmb.values.run import Run
 from llmb.values.steps import LogParser
 
 _MACHINE = ("workload.gpu_type", "workload.gpus", "target.scheduler", "target.name", "target.gpus_per_node")

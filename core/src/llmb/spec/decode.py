@@ -25,7 +25,7 @@ from llmb.values.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, unk
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
 from llmb.values.nearest_name import nearest_name
-from llmb.values.run import Profile, Sampling
+from llmb.values.profile_and_telemetry import Profile, Sampling
 from llmb.values.scalars import InvalidValueError, with_prefix
 from llmb.values.typed import decode, decode_fields, value_type
 

@@ -6,8 +6,9 @@ from typing import Any
 import attrs
 
 from llmb.spec.workload_tables import SpecTables
+from llmb.values.profile_and_telemetry import Profile
 from llmb.values.recipe import Point, Recipe
-from llmb.values.run import Profile, Run
+from llmb.values.run import Run
 from llmb.values.with_changes import with_changes
 
 

@@ -8,8 +8,8 @@ import attrs
 
 from llmb.values.frozen import FrozenMap
 from llmb.values.nearest_name import nearest_name
+from llmb.values.profile_and_telemetry import Profile, Sampling
 from llmb.values.recipe import Window
-from llmb.values.run import Profile, Sampling
 from llmb.values.scalars import (
     Duration,
     Fraction,

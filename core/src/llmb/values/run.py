@@ -10,8 +10,9 @@ from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job, Mount, Phase
 from llmb.values.model import Accelerator, FlopFormula, Model, Parallelism
-from llmb.values.recipe import Baseline, MfuSource, ProfileTool, Window
-from llmb.values.scalars import AbsolutePath, Duration, NonNegativeInt, PositiveFloat, PositiveInt, VariableName
+from llmb.values.profile_and_telemetry import Profile, Sampling
+from llmb.values.recipe import Baseline, MfuSource, Window
+from llmb.values.scalars import AbsolutePath, NonNegativeInt, PositiveFloat, PositiveInt, VariableName
 from llmb.values.typed import typed_fields
 
 OptionsT = TypeVar("OptionsT")  # the attrs class of a plugin's own options
@@ -23,32 +24,6 @@ class Paths:
 
     run: str
     cache: str
-
-
-@attrs.frozen(kw_only=True, field_transformer=typed_fields)
-class Profile:
-    """A capture of a profiling tool. A run with a capture is recorded, and never compared with a baseline."""
-
-    tool: ProfileTool
-    """The profiling tool. Example: ``"nsys"``"""
-    start_step: int | None = None
-    """First step that nsys captures. Default: as published. Example: ``5``"""
-    stop_step: int | None = None
-    """Step at which nsys stops. Default: as published. Example: ``40``"""
-    ranks: tuple[int, ...] | None = None
-    """Ranks to capture. Default: the framework's. Example: ``[0, 8]``"""
-    gpu_metrics: bool = False
-    """Capture the metrics of the GPUs too. Example: ``true``"""
-    cpu: bool = False
-    """Capture samples of the CPU too. Example: ``true``"""
-
-
-@attrs.frozen(kw_only=True, field_transformer=typed_fields)
-class Sampling:
-    """The table [telemetry]: the GPUs of each node are sampled every ``interval`` seconds."""
-
-    interval: Duration
-    """Time between two samples of each GPU. Example: ``"5s"``"""
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

@@ -35,13 +35,13 @@ class Docker:
         return ""
 
     def container(self, job: Job, target: Target[LocalOptions]) -> str:
-        """Return the settings of the job, followed by docker_phases.sh."""
+        """Return the settings of the job, followed by docker_run.sh."""
         assert isinstance(job.environment.base, Image)
         stated = "yes" if target.options.machine_gpus is not None else ""
         settings = assignments(engine=self._engine, image=job.environment.base.pinned, gpus_stated=stated)
         options = shlex.join(["--label", f"llmb.run={job.id}", *run_options(job, target)])
         arrays = f"run_options=({options})\nmkdir -p {shlex.quote(target.cache)}"
-        files = ("container_errors.sh", "container_secrets.sh", "docker_phases.sh")
+        files = ("container_errors.sh", "container_secrets.sh", "docker_run.sh")
         return "\n".join([settings, arrays, *(bash_file(f"runtimes/{name}") for name in files)])
 
 

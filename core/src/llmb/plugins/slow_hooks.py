@@ -1,12 +1,12 @@
-"""The plugin code that runs now: what it prints goes to standard error, and code that takes long is reported."""
+"""The plugin code that runs now, and reports of code that takes long."""
 
-import io
 import sys
 import threading
 import time
 import warnings
-from typing import Any, ClassVar, TextIO, cast
+from typing import ClassVar, TextIO, cast
 
+from llmb.plugins.plugin_output import PluginOutput
 from llmb.values.errors import PluginWarning
 
 SLOW_S = 5.0
@@ -41,7 +41,9 @@ class RunningCode:
         self._due_s = time.monotonic() + SLOW_S
         with self._lock:
             self._running.append(self)
-            self._output = sys.stdout if isinstance(sys.stdout, _PluginOutput) else _PluginOutput(sys.stdout)
+            if not isinstance(output := sys.stdout, PluginOutput):
+                output = PluginOutput(sys.stdout, self.runs_in)
+            self._output = output
             sys.stdout = cast("TextIO", self._output)
             if RunningCode._watcher is None:
                 RunningCode._watcher = threading.Thread(target=_watch, daemon=True)
@@ -80,27 +82,3 @@ class RunningCode:
 def _watch() -> None:
     while RunningCode.report():
         time.sleep(WATCH_INTERVAL_S)
-
-
-class _PluginOutput:
-    """A replacement of ``sys.stdout`` while plugin code runs. Only threads with plugin code print on standard error.
-
-    All objects share the threads: a plugin may keep an object, as in a logging handler.
-    """
-
-    def __init__(self, stdout: Any) -> None:
-        self.stdout = stdout
-
-    def close(self) -> None:
-        """Close nothing: the stream is llmb's."""
-
-    def move_log_handlers(self) -> None:
-        """Make the root logger's handlers of a plugin print on standard error: llmb and paramiko log there too."""
-        handlers = sys.modules["logging"].root.handlers if "logging" in sys.modules else ()
-        for handler in handlers:
-            if getattr(handler, "stream", None) is self:
-                handler.setStream(sys.stderr)
-
-    def __getattr__(self, name: str) -> Any:
-        in_plugin = RunningCode.runs_in(threading.get_ident())
-        return getattr((sys.stderr or io.StringIO()) if in_plugin else self.stdout, name)
