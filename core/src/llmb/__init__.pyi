@@ -55,7 +55,7 @@ from .judging.host_ranges import fold_hosts as fold_hosts
 from .judging.judge_repeats import RepeatSet as RepeatSet
 from .judging.judge_repeats import find_repeats as find_repeats
 from .judging.judge_repeats import judge_sets as judge_sets
-from .logs.lines import LineParser as LineParser
+from .logs.line_parser import LineParser as LineParser
 from .logs.signature_files import read_signatures as read_signatures
 from .logs.step_series import StepSeries as StepSeries
 from .logs.steps_csv import StepColumns as StepColumns

@@ -9,7 +9,7 @@ import pytest
 
 from llmb.logs import files
 from llmb.logs.last_steps import find_last_steps
-from llmb.logs.lines import LineParser
+from llmb.logs.line_parser import LineParser
 from llmb.values.steps import LogParser, Notice, Step
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llmb.logs.lines import LineParser
+from llmb.logs.line_parser import LineParser
 from llmb.records.mask_cut_lines import LINE_BYTES
 from llmb.records.record import RunRecord
 from llmb.records.run_logs import RunLogs

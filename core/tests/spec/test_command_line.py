@@ -13,7 +13,7 @@ import tomli_w
 from parts import forked
 
 import llmb
-from llmb.cli.typed_spec import TypedSpec
+from llmb.cli.spec_in_remedies import TypedSpec
 from llmb.cli.views.dry_run import print_plans
 
 JOB_KEYS = {

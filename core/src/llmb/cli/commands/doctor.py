@@ -11,7 +11,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_target
 from llmb.cli.options import AsJson, OptionsError, Overrides
-from llmb.cli.typed_spec import TypedSpec
+from llmb.cli.spec_in_remedies import TypedSpec
 
 MARKS = {True: ("ok", "green"), False: ("failed", "red"), None: ("-", "")}
 """The text and style for each value of ``DoctorCheck.ok``. A check without a result is no failure."""

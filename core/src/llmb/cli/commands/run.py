@@ -11,7 +11,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.follow import exit_with_verdicts, follow_runs, open_session, print_attach_command, print_runs
 from llmb.cli.options import AsJson, Overrides, Spec, TargetName, WithCheck, note_ignored, reject_combination
-from llmb.cli.typed_spec import TypedSpec
+from llmb.cli.spec_in_remedies import TypedSpec
 
 
 def run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import llmb
 from llmb.cli import output
 from llmb.cli.options import AsJson, Overrides, Spec, TargetName
-from llmb.cli.typed_spec import TypedSpec
+from llmb.cli.spec_in_remedies import TypedSpec
 
 
 def validate(spec: Spec, overrides: Overrides = None, target: TargetName = None, as_json: AsJson = False) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import llmb
 from llmb.cli import output
-from llmb.cli.typed_spec import TypedSpec
+from llmb.cli.spec_in_remedies import TypedSpec
 from llmb.cli.views.sweep import KEYS_IN_NAME, describe_sweep
 from llmb.cli.views.tables import Column, lay_out_table
 

@@ -1,4 +1,4 @@
-"""The spec that the user typed, in the commands of remedies that are printed before a record exists."""
+"""Spec of the command line, which the commands of remedies contain before a record exists."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmb.logs import lines
-from llmb.logs.lines import LineParser
+from llmb.logs import line_parser
+from llmb.logs.line_parser import LineParser
 from llmb.logs.step_series import StepSeries
 from llmb.values.steps import LogParser, Notice, Step
 
@@ -259,7 +259,10 @@ def test_a_line_of_any_length_takes_bounded_memory_and_hides_no_step() -> None:
     found: list[Step | Notice] = []
     for block in (b"step 1 took 1 s\n", *[mib] * 64, b"step 2 took 2 s", *[mib] * 64, b"\nstep 3 took 3 s\n"):
         found += parser.feed(block)
-        assert sum(len(log.rest) for log in vars(parser)["_LineParser__logs"].values()) <= lines.BEFORE + lines.AFTER
+        assert (
+            sum(len(log.rest) for log in vars(parser)["_LineParser__logs"].values())
+            <= line_parser.BEFORE + line_parser.AFTER
+        )
 
     assert [item.step for item in found if isinstance(item, Step)] == [1, 2, 3]
 
@@ -296,8 +299,8 @@ def test_the_result_does_not_depend_on_block_sizes(
 ) -> None:
     data = b"".join(pieces)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "BEFORE", before)
-        patch.setattr(lines, "AFTER", after)
+        patch.setattr(line_parser, "BEFORE", before)
+        patch.setattr(line_parser, "AFTER", after)
         for parser in (ToyParser, Echo):
             whole = repr(parse(data, parser=parser()))
 
@@ -308,7 +311,7 @@ def test_the_result_does_not_depend_on_block_sizes(
 def test_a_long_line_is_read_only_around_the_needle() -> None:
     found = parse(b"a" * 99_999 + b"step " + b"b" * 99_999 + b"\n", parser=Echo())
 
-    assert [len(item.text) for item in found if isinstance(item, Notice)] == [lines.BEFORE + lines.AFTER]
+    assert [len(item.text) for item in found if isinstance(item, Notice)] == [line_parser.BEFORE + line_parser.AFTER]
 
 
 @given(pieces=PIECES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import llmb
-from llmb.cli.typed_spec import TypedSpec
+from llmb.cli.spec_in_remedies import TypedSpec
 
 RUN = "`llmb run SPEC --set target.workdir=/path/to/folder`"
 
