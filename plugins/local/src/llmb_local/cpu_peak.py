@@ -18,6 +18,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+PEAKS_FOLDER = '"$HOME/.cache/llmb-cpu-peak"'
+"""The folder of measured peaks, for bash. The probe comes before the check that the work directory is safe to write."""
+
 SIZE = 2048
 SECONDS = 1.5
 LOCK_TIMEOUT_S = 20.0

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from llmb import DoctorCheck, Target
 from llmb_local.gpus import GPU_REMEDIES, Gpu, gpus, probed
 from llmb_local.options import LocalOptions
-from llmb_local.runtimes.choose import ENGINES
+from llmb_local.runtimes.choose_runtime import ENGINES
 
 ENOUGH_GB = 30.0
 """Free disk space for one framework image: NVIDIA's images are about this large when unpacked."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from llmb import Fault, Job, SpecError, Target, counted, format_value, is_gpu_of_type
-from llmb_local.options import LocalOptions
+from llmb import Fault, Job, SpecError, Target, TargetError, counted, format_value, is_gpu_of_type
+from llmb_local.options import LocalOptions, RuntimeName
 
 GPU_REMEDIES = {
     "docker": "install nvidia-container-toolkit, then run `sudo nvidia-ctk runtime configure` and restart docker",
@@ -88,3 +88,10 @@ def _check_types(found: tuple[Gpu, ...], target: Target[LocalOptions]) -> None:
         if found and not any(is_gpu_of_type(gpu.name, gpu_type) for gpu in found):
             message = f"this machine has {found[0].name}, not {format_value(gpu_type)}"
             raise SpecError(Fault(message=message, key="workload.gpu_type", expected="the type of these GPUs"))
+
+
+def check_toolkit(name: RuntimeName, target: Target[LocalOptions]) -> None:
+    """Raise TargetError, before an image is pulled, if containers cannot get GPUs."""
+    known = probed(target) and target.options.machine_gpus is None
+    if known and "nvidia.toolkit" not in target.facts:
+        raise TargetError(f"{name} cannot give GPUs to containers on this machine; {GPU_REMEDIES[name]}")

@@ -24,7 +24,6 @@ from llmb import (
     Signature,
     SpecError,
     Target,
-    TargetError,
     Task,
     cancel_detached,
     format_value,
@@ -35,15 +34,13 @@ from llmb import (
     unpassed_variables_note,
 )
 from llmb_local.bash_files import bash_file
+from llmb_local.cpu_peak import PEAKS_FOLDER
 from llmb_local.doctor_checks import checks
-from llmb_local.gpus import GPU_REMEDIES, machine_gpus, probed
+from llmb_local.gpus import check_toolkit, machine_gpus, probed
 from llmb_local.job_script import job_script, lock_word, phase_logs
 from llmb_local.options import LocalOptions, RuntimeName
-from llmb_local.runtimes.choose import ENGINES, choose_runtime, runtime
+from llmb_local.runtimes.choose_runtime import ENGINES, choose_runtime, runtime
 from llmb_local.runtimes.container_cleanup import remove_containers
-
-CPU_PEAKS = '"$HOME/.cache/llmb-cpu-peak"'
-"""The folder of measured peaks, for bash. The probe comes before the check that the work directory is safe to write."""
 
 
 class Local(SchedulerHooks[LocalOptions]):
@@ -84,7 +81,7 @@ class Local(SchedulerHooks[LocalOptions]):
         name = choose_runtime(job.environment, target)
         gpus = machine_gpus(job, target)
         if job.gpus_per_node and name in ENGINES:
-            _check_toolkit(name, target)
+            check_toolkit(name, target)
         where = _where(name, job.environment)
         return Script(
             id=job.id,
@@ -117,7 +114,7 @@ class Local(SchedulerHooks[LocalOptions]):
         parts = [settings, bash_file("runtimes/container_errors.sh"), bash_file("probe.sh")]
         if "cpu" in target.gpu_types:
             measure = shlex.join([sys.executable, "-m", "llmb_local.cpu_peak"])
-            parts.append(f"{measure} {CPU_PEAKS} {lock_word(target.options.lock)}")
+            parts.append(f"{measure} {PEAKS_FOLDER} {lock_word(target.options.lock)}")
         return "\n".join(parts)
 
     @hookimpl
@@ -189,10 +186,3 @@ def _notes(name: RuntimeName, job: Job, target: Target[LocalOptions]) -> tuple[s
         return (*notes, f"target.runtime is not set: images run in {best}; this script is for {name}")
     version = target.facts.get(f"{name}.version", "")
     return (*notes, f"target.runtime is not set: images run in {' '.join([name, version]).strip()}")
-
-
-def _check_toolkit(name: RuntimeName, target: Target[LocalOptions]) -> None:
-    """Raise TargetError, before an image is pulled, if containers cannot get GPUs."""
-    known = probed(target) and target.options.machine_gpus is None
-    if known and "nvidia.toolkit" not in target.facts:
-        raise TargetError(f"{name} cannot give GPUs to containers on this machine; {GPU_REMEDIES[name]}")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import attrs
+from collections.abc import Iterable
 
 from llmb import (
     Environment,
     FrameworkHooks,
-    FrozenMap,
     Job,
     LogParser,
     Run,
@@ -22,18 +19,9 @@ from llmb import (
 )
 from llmb_maxtext.job_phases import WRAPPER, job_phases
 from llmb_maxtext.log import MaxTextLog
+from llmb_maxtext.options import MaxTextOptions
 from llmb_maxtext.recipe_settings import MaxTextSettings
 from llmb_maxtext.validation import find_errors
-
-
-@attrs.frozen(kw_only=True)
-class MaxTextOptions:
-    """Options in [framework]."""
-
-    config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
-    """Arguments of MaxText in both training phases; they override the recipe's. Default: empty. Example: ``{
-    remat_policy = "full" }``
-    """
 
 
 class MaxText(FrameworkHooks[MaxTextOptions]):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 
 from llmb import (
     Dataset,
-    Duration,
     Environment,
     FrameworkHooks,
     FrozenMap,
@@ -35,6 +34,7 @@ from llmb_megatron_bridge.env_rules import env_of_rules
 from llmb_megatron_bridge.hub_config import hub_files
 from llmb_megatron_bridge.hub_download import hub_tasks
 from llmb_megatron_bridge.log import MegatronLog
+from llmb_megatron_bridge.options import BridgeOptions
 from llmb_megatron_bridge.preparation_jobs import preparation_tasks
 from llmb_megatron_bridge.profiler_downloads import profiler_mounts, profiler_tasks
 from llmb_megatron_bridge.recipe_settings import MegatronBridgeSettings
@@ -43,56 +43,8 @@ from llmb_megatron_bridge.script_values import script_values
 from llmb_megatron_bridge.train_command import train_phase
 from llmb_megatron_bridge.validation import find_errors
 
-COMPARABLE = {"comparable": True}  # neither the place of the weights nor their preparation changes the step time
-
-GraphScope = Literal["full_iteration", "attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba"]
-RecomputedModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]
-
 VBOOST = ("sudo", "nvidia-smi", "boost-slider", "--vboost", "1")
 """Command that gives the tensor cores priority for power. It needs root permission on the nodes."""
-
-
-@attrs.frozen(kw_only=True)
-class BridgeOptions:
-    """Options in [framework]."""
-
-    fp8_recipe: Literal["cs", "mx", "sc"] | None = None
-    """FP8 scaling, as `workload.variant = "cs"`, `"mxfp8"` or `"sc"`. Default: the recipe's. Example: ``"mx"``"""
-    cuda_graph_impl: Literal["none", "local", "transformer_engine"] | None = None
-    """How CUDA graphs are captured. This and the next three need release 26.06. Default: the recipe's.
-    Example: ``"local"``
-    """
-    cuda_graph_scope: tuple[GraphScope, ...] | None = None
-    """Parts in a graph: `full_iteration`, or several of the others. Default: the recipe's.
-    Example: ``["full_iteration"]``
-    """
-    recompute_modules: tuple[RecomputedModule, ...] | None = None
-    """Modules to recompute in the backward pass. Default: the recipe's. Example: ``["moe_act"]``"""
-    dispatcher: Literal["alltoall", "hybridep", "deepep"] | None = None
-    """How tokens reach their experts; also sets the environment that HybridEP or DeepEP needs. Default: the
-    recipe's. Example: ``"hybridep"``
-    """
-    config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
-    """Overrides of Megatron-Bridge's configuration; they take precedence over the recipe. Keys that other tables
-    of the spec set, keys that the script sets after the overrides, keys of unknown tables, and keys that would
-    replace a table are errors. Default: empty. Example: ``{ "optimizer.lr" = 1e-4 }``
-    """
-    vboost: bool = False
-    """Gives the tensor cores priority for power, with `sudo nvidia-smi` on each node before the training.
-    Example: ``true``
-    """
-    hf_token: bool | None = None
-    """Whether the run needs HF_TOKEN; set it to false if `cache/huggingface` already contains the files.
-    Default: the recipe's. Example: ``false``
-    """
-    checkpoint: str | None = attrs.field(default=None, metadata=COMPARABLE)
-    """Folder of a Megatron checkpoint from which a run starts that fine-tunes. Default: a task converts the recipe's
-    model once, into the cache. Example: ``"/lustre/me/llama3-70b"``
-    """
-    preparation_time_limit: Duration | None = attrs.field(default=None, metadata=COMPARABLE)
-    """Time limit of each job that prepares the checkpoint and the data of such a run. Default: the recipe's.
-    Example: ``"3h"``
-    """
 
 
 class MegatronBridge(FrameworkHooks[BridgeOptions]):

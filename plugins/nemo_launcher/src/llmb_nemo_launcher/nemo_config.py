@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from llmb import Nsys, Run, key_values, with_paths
-from llmb_nemo_launcher.target_paths import target_paths
+from llmb_nemo_launcher.recipe_placeholders import target_paths
 
 DECIDED = {
     "trainer.num_nodes": "workload.gpus",

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from llmb import Environment, FrozenMap, Image, Job, Phase, Run, Task, content_key, resource_text
-from llmb_nemo_launcher.target_paths import target_paths
+from llmb_nemo_launcher.recipe_placeholders import target_paths
 from llmb_nemo_launcher.training_job import WRAPPER
 
 CHECK = "pile_check.sh"

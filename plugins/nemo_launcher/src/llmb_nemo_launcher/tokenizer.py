@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from llmb import Repository, Run, Task, assignments, content_key, resource_text, with_paths
-from llmb_nemo_launcher.target_paths import target_paths
+from llmb_nemo_launcher.recipe_placeholders import target_paths
 
 CHECK = "tokenizer_check.sh"
 

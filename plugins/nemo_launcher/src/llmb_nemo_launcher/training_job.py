@@ -7,7 +7,7 @@ from typing import Any
 
 from llmb import FrozenMap, Mount, Nsys, Phase, Run, resource_text, with_paths
 from llmb_nemo_launcher.nemo_config import config_file, override_arguments
-from llmb_nemo_launcher.target_paths import target_paths
+from llmb_nemo_launcher.recipe_placeholders import target_paths
 
 WRAPPER = "nemo_rank_wrapper.sh"
 

@@ -12,4 +12,4 @@ def bash_files(*names: str) -> str:
 
 def queries(*names: str) -> str:
     """Return bash files that query or cancel jobs, after the unsetting of variables that would change the result."""
-    return bash_files("slurm_variables.sh", *names)
+    return bash_files("unset_slurm_variables.sh", *names)
