@@ -50,9 +50,9 @@ ALLOWED = {
     "logs/signatures/files.toml": {"pytorch", "torch"},
     "logs/signatures/gpu.toml": {"cuda", "pytorch", "torch", "transformer engine"},
     "logs/signatures/memory.toml": {"cuda", "pytorch", "torch", "transformer engine"},
-    "plugins/declared/file.py": {"torchrun"},  # a launcher of any PyTorch script
+    "plugins/declared/framework_tables.py": {"torchrun"},  # a launcher of any PyTorch script
     "plugins/declared/command.py": {"torchrun", "pytorch"},
-    "plugins/declared/read_file.py": {"torchrun"},
+    "plugins/declared/check_tables.py": {"torchrun"},
     "logs/signatures/processes.toml": {"torchrun", "deepspeed", "pytorch", "pbs", "lsf"},
     "logs/signatures/communication.toml": {"pytorch"},
     "logs/signatures/launchers.toml": {"hydra", "pytorch"},  # also the name of MPICH's launcher

@@ -16,7 +16,7 @@ from parts.command_line import command_line
 from parts.repository import ROOT
 
 import llmb
-from llmb.plugins.declared.file import DeclaredFile
+from llmb.plugins.declared.framework_tables import DeclaredFile
 from llmb.recipes.recipe_tables import RecipeTable
 from llmb.spec.field_texts import field_texts
 from llmb.spec.workload_tables import TABLES

@@ -14,11 +14,7 @@ from llmb.spec.cross_checks import check_printed_steps
 from llmb.spec.run_ids import draw_run_ids
 from llmb.task_plans import TaskPlan, TaskPlans, check_script, with_secrets
 from llmb.values.arguments import check_arguments
-from llmb.values.environment import Environment, Image
-from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, collect_errors, located
-from llmb.values.job import Job, Script, Task
-from llmb.values.run import Run, Target
-from llmb.values.target_settings import (
+from llmb.values.env_and_mounts_of_target import (
     locate_in_target,
     settings_as_dict,
     with_settings,
@@ -26,6 +22,10 @@ from llmb.values.target_settings import (
     with_target_secrets,
     with_target_settings,
 )
+from llmb.values.environment import Environment, Image
+from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, collect_errors, located
+from llmb.values.job import Job, Script, Task
+from llmb.values.run import Run, Target
 from llmb.values.typed import encode
 from llmb.values.with_changes import with_changes
 from llmb.values.workload import RunSpec, Workload

@@ -8,11 +8,11 @@ import attrs
 
 from llmb.hookspecs import SchedulerHooks
 from llmb.plugins.guard import plugin_error
+from llmb.values.env_and_mounts_of_target import with_settings
 from llmb.values.environment import Environment
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Dataset, Job, Script, Task
 from llmb.values.run import Target
-from llmb.values.target_settings import with_settings
 from llmb.values.with_changes import with_changes
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from llmb.drive.fill_remedy import fill_remedy
+from llmb.drive.remedy_of_run import fill_remedy
 from llmb.logs.signature_files import known_signatures
 from llmb.planning import RunPlan
 from llmb.plugins.installed_names import framework_names

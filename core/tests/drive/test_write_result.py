@@ -8,12 +8,12 @@ from typing import Any
 import attrs
 import pytest
 
-from llmb.drive.incidents import JobPast
+from llmb.drive.attempts_and_telemetry import JobPast
 from llmb.drive.write_result import write_result
 from llmb.plugins.registry import PluginRegistry
+from llmb.records.copy_and_parse_logs import RunLogs
 from llmb.records.record import RunRecord
 from llmb.records.result import read_result
-from llmb.records.run_logs import RunLogs
 from llmb.spec.export import export_run
 from llmb.testing import plan_tables
 from llmb.values.job_history import Attempt, JobHistory

@@ -13,7 +13,7 @@ import pytest
 from parts.command_line import command_line
 
 from llmb import StepSeries
-from llmb.plugins.declared.file import LogTable
+from llmb.plugins.declared.framework_tables import LogTable
 from llmb.plugins.declared.log_format import compile_format
 from llmb.plugins.declared.log_parser import DeclaredLog
 from llmb.values.typed import decode

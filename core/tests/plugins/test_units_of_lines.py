@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llmb.plugins.declared.file import LogTable
+from llmb.plugins.declared.framework_tables import LogTable
 from llmb.plugins.declared.log_format import compile_format
 from llmb.values.typed import decode
 

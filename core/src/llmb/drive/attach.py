@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Iterable
 
-from llmb.drive.driven_run import keep_error
+from llmb.drive.isolate_errors import keep_error
 from llmb.drive.open_session import driven_run, ignore_activity, open_session, opened, with_facts
 from llmb.drive.session import Session, raise_worst
 from llmb.drive.target_group import group_targets

@@ -1,4 +1,4 @@
-"""Incidents in the result of a run: attempts of its job, lost time, and what the GPUs did meanwhile."""
+"""Attempts of a job, lost time and the samples of its GPUs, in the result of a run."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ import attrs
 from llmb.analysis.goodput import divide_wall_time
 from llmb.analysis.telemetry import Telemetry, summarise_telemetry
 from llmb.files import open_regular
+from llmb.records.copy_and_parse_logs import RunLogs
 from llmb.records.result import RunResult
-from llmb.records.run_logs import RunLogs
 from llmb.scripts.telemetry import TELEMETRY
 from llmb.values.causes import Cause
 from llmb.values.job_history import Attempt, JobHistory
@@ -25,7 +25,7 @@ class JobPast:
     recorded: bytes
 
 
-def add_incidents(
+def add_attempts_and_telemetry(
     result: RunResult,
     run: Run[Any],
     logs: RunLogs,

@@ -1,18 +1,14 @@
-"""A run that a session drives, and the isolation of its errors."""
+"""A run that a session drives."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
 
 from llmb.paths import home_folder
 from llmb.planning import RunPlan
+from llmb.records.copy_and_parse_logs import RunLogs
 from llmb.records.record import RunRecord
-from llmb.records.run_logs import RunLogs
-from llmb.state_machine.observations import Observation
 from llmb.state_machine.states import State, Unit
-from llmb.values.errors import TargetError
 from llmb.values.job_status import JobHandle
 
 
@@ -47,22 +43,3 @@ def run_unit(plan: RunPlan) -> Unit:
     """Return the unit of a run."""
     concurrent = frozenset(task.key for task in plan.tasks if task.task.concurrent)
     return Unit(id=plan.run.id, kind="run", depends_on=tuple(task.key for task in plan.tasks), concurrent=concurrent)
-
-
-@contextmanager
-def keep_error(run_id: str, failed: dict[str, Exception]) -> Iterator[None]:
-    """Keep an error of a run, so that the other runs continue."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001  # raised or printed later
-        failed[run_id] = error
-
-
-def isolate(act: Callable[[], Observation]) -> Observation | Exception:
-    """Return what ``act`` returns, or the exception that it raises. A TargetError concerns all units and is raised."""
-    try:
-        return act()
-    except TargetError:
-        raise
-    except Exception as error:  # noqa: BLE001  # raised after the other runs are done
-        return error

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from llmb.drive.driven_run import DrivenRun, keep_error
-from llmb.drive.fill_remedy import describe_rejection
+from llmb.drive.driven_run import DrivenRun
 from llmb.drive.finalize_runs import RunFinalizer
+from llmb.drive.isolate_errors import keep_error
+from llmb.drive.remedy_of_run import describe_rejection
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, mask_reasons, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_effects import TaskEffects, task_unit

@@ -7,8 +7,9 @@ from functools import partial
 
 import attrs
 
-from llmb.drive.driven_run import DrivenRun, isolate
-from llmb.drive.incidents import JobPast
+from llmb.drive.attempts_and_telemetry import JobPast
+from llmb.drive.driven_run import DrivenRun
+from llmb.drive.isolate_errors import isolate
 from llmb.drive.job_directories import DOUBTFUL, DoubtfulJob, explain_with_directories
 from llmb.drive.secrets import SecretFiles
 from llmb.drive.target_group import TargetGroup

@@ -12,9 +12,9 @@ from llmb.analysis.time_left import estimate_duration_s
 from llmb.logs.signature_files import LAST_MESSAGES
 from llmb.logs.step_series import StepSeries
 from llmb.planning import RunPlan
+from llmb.records.copy_and_parse_logs import RunLogs
 from llmb.records.last_progress import read_progress
 from llmb.records.record import RunRecord
-from llmb.records.run_logs import RunLogs
 from llmb.state_machine.events import JobEnded
 from llmb.values.job_history import Attempt
 

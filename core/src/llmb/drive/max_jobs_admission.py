@@ -10,8 +10,9 @@ from functools import partial
 
 import attrs
 
-from llmb.drive.driven_run import JobLimit, isolate
+from llmb.drive.driven_run import JobLimit
 from llmb.drive.effects import EffectRunner
+from llmb.drive.isolate_errors import isolate
 from llmb.drive.target_errors import first_ids
 from llmb.drive.unit_table import UnitTable
 from llmb.records.lock_file import lock_file

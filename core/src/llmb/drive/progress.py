@@ -1,4 +1,4 @@
-"""Progress events: how far each run is, for the live view and for the records."""
+"""Progress events: how far each run is."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,8 +7,7 @@ from attrs import evolve
 
 from llmb.drive.driven_run import DrivenRun
 from llmb.drive.hung_jobs import PAUSE_S, is_long_pause
-from llmb.records.last_progress import read_progress, write_progress
-from llmb.state_machine.events import Ended, Event, Note, Progress
+from llmb.state_machine.events import Note, Progress
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.states import State, Unit, UnitStates
 from llmb.values.job_status import JobStatus
@@ -117,47 +116,3 @@ class ProgressReporter:
 def _without_time_left(progress: Progress) -> Progress:
     """Return the progress of a job that is over."""
     return evolve(progress, left_s=None, limit_step=None)
-
-
-WRITE_INTERVAL_S = 2.0
-"""Least time between two writes of a run's progress."""
-
-Place = tuple[int, str, int | None]
-"""How far a job is: attempt, phase and step."""
-
-
-class ProgressFiles:
-    """Keeps the last progress of the runs that this process drives in their records, for other processes."""
-
-    def __init__(self, runs: Mapping[str, DrivenRun]) -> None:
-        self._runs = runs
-        self._written_s: dict[str, float] = {}
-        self._seen: dict[str, tuple[Place, float]] = {}  # how far each run is, and since when
-        self._unwritten: dict[str, tuple[Progress, int]] = {}  # with the number of the attempt
-
-    def keep(self, event: Event) -> None:
-        """Keep the progress of a running job until it is written, with the time of its last step."""
-        if isinstance(event, Progress) and event.state == "running":
-            attempt = self._runs[event.run_id].logs.attempt
-            place = (attempt, event.phase, event.step)
-            seen, since = self._seen.get(event.run_id) or self._read_seen(event.run_id, attempt)
-            event = evolve(event, time=since) if seen == place else event
-            self._seen[event.run_id] = place, event.time
-            self._unwritten[event.run_id] = event, attempt
-        elif isinstance(event, Progress | Ended):
-            self._unwritten.pop(event.run_id, None)
-
-    def _read_seen(self, run_id: str, attempt: int) -> tuple[Place | None, float]:
-        """Return how far the run was when another process followed it, and since when. Return None if it is unknown."""
-        progress, since = read_progress(self._runs[run_id].record, attempt)
-        return (attempt, progress.phase, progress.step) if progress and since else None, since
-
-    def write(self, *, now: bool = False) -> None:
-        """Write the progress of the runs whose last write is long enough ago or, with ``now``, of all runs."""
-        clock_s = time.monotonic()
-        for run_id in list(self._unwritten):
-            if now or clock_s - self._written_s.get(run_id, -WRITE_INTERVAL_S) >= WRITE_INTERVAL_S:
-                record, (progress, attempt) = self._runs[run_id].record, self._unwritten.pop(run_id)
-                if record.locked:
-                    write_progress(record, progress, attempt)
-                    self._written_s[run_id] = clock_s

@@ -7,7 +7,8 @@ from llmb.drive.background import Background
 from llmb.drive.effects import BATCH, FIRST_BATCH, EffectRunner
 from llmb.drive.max_jobs_admission import Admission
 from llmb.drive.poll_read_and_retry_intervals import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
-from llmb.drive.progress import ProgressFiles, ProgressReporter
+from llmb.drive.progress import ProgressReporter
+from llmb.drive.progress_files import ProgressFiles
 from llmb.drive.requeues import note_requeues
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.transitions import Transitions

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from llmb.drive.driven_run import DrivenRun, keep_error
+from llmb.drive.driven_run import DrivenRun
 from llmb.drive.effects import EffectRunner
+from llmb.drive.isolate_errors import keep_error
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.secrets import missing_secrets_error
 from llmb.drive.stopped_followers import StoppedFollowers

@@ -13,10 +13,10 @@ from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_missing_times
 from llmb.analysis.verdict import Judgement
 from llmb.drive.attempt_history import list_attempts
-from llmb.drive.fill_remedy import fill_remedy
+from llmb.drive.attempts_and_telemetry import JobPast, add_attempts_and_telemetry
 from llmb.drive.hung_jobs import add_last_pause, find_last_pause_s
-from llmb.drive.incidents import JobPast, add_incidents
 from llmb.drive.measure_and_judge import measure_and_judge
+from llmb.drive.remedy_of_run import fill_remedy
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.failure_evidence import log_tail
 from llmb.logs.rank_in_file_name import processes_of_logs
@@ -24,10 +24,10 @@ from llmb.logs.signature_files import known_remedy
 from llmb.planning import RunPlan
 from llmb.plugins.find_peak_flops import find_peak_flops
 from llmb.plugins.registry import PluginRegistry
+from llmb.records.copy_and_parse_logs import RunLogs
 from llmb.records.provenance import find_other_gpus
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult, read_result
-from llmb.records.run_logs import RunLogs
 from llmb.scripts.job_functions import read_failed_process
 from llmb.state_machine.events import Ended
 from llmb.values.causes import Cause
@@ -79,7 +79,7 @@ def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         steady_state=measured.steady_state,
         progress=None,
     )
-    result = add_incidents(result, run, logs, past.history, attempts, cause=ending.cause)
+    result = add_attempts_and_telemetry(result, run, logs, past.history, attempts, cause=ending.cause)
     result = _add_rank_times(result, plan, logs, registry)
     record.write_result(result.as_dict(), steps)
     return Ended(

@@ -15,7 +15,7 @@ import tomli_w
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.verdict import Judgement
 from llmb.judging.graded_run import GradedRun
-from llmb.logs.fill_commands import COMMAND, fill_commands, names_of_logs
+from llmb.logs.names_in_remedies import COMMAND, fill_commands, names_of_logs
 from llmb.parsing.compressed import unpacked, unpacked_name
 from llmb.parsing.parse_log import ParsedLog
 from llmb.plugins.registry import PluginRegistry

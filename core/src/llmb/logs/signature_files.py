@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from llmb.logs.fill_commands import fill_commands
+from llmb.logs.names_in_remedies import fill_commands
 from llmb.values.error_text import format_value
 from llmb.values.errors import Fault
 from llmb.values.failure import Failure, Signature
@@ -136,7 +136,7 @@ def read_signatures(package: str, name: str) -> tuple[Signature, ...]:
 
 def signature_of_exception(name: str) -> Signature:
     """Return the cause for an exception of this name that no signature identifies."""
-    table = tomllib.loads(files("llmb.logs").joinpath("exceptions.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(files("llmb.logs").joinpath("exception_remedies.toml").read_text(encoding="utf-8"))
     return Signature(needle=name, cause=f"{OF_EXCEPTION}{name}", **{"remedy": SEE_TRACEBACK, **table.get(name, {})})
 
 

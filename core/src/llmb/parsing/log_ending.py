@@ -12,8 +12,8 @@ from typing import Literal, cast
 from llmb.logs.attempt_folders import earlier_attempts
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.files import end_of
-from llmb.logs.last_steps import LastSteps, NewParser
 from llmb.logs.step_series import StepSeries
+from llmb.logs.steps_after_error import LastSteps, NewParser
 from llmb.plugins.registry import PluginRegistry, warn_left_out
 from llmb.values.causes import CAUSES, Cause
 from llmb.values.errors import PluginError

@@ -17,10 +17,10 @@ from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.valid_range import finite_or_none
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.files import blocks_of
-from llmb.logs.fill_commands import fill_commands, names_of_logs
-from llmb.logs.last_steps import LastSteps
+from llmb.logs.names_in_remedies import fill_commands, names_of_logs
 from llmb.logs.rank_steps import RankSteps, has_rank
 from llmb.logs.step_series import StepSeries
+from llmb.logs.steps_after_error import LastSteps
 from llmb.parsing.compressed import explain_unreadable, is_tar, unpacked
 from llmb.parsing.file_filter import beginning, experiment, is_binary, sample
 from llmb.parsing.log_ending import LogStatus, classify_log_end

@@ -14,9 +14,9 @@ from llmb.analysis.valid_range import STEP_TIME_S, possible
 from llmb.files import file_exists, open_regular
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.logs.files import blocks_of
-from llmb.logs.last_steps import find_last_steps
 from llmb.logs.rank_steps import RankSteps
 from llmb.logs.step_series import StepSeries
+from llmb.logs.steps_after_error import find_last_steps
 from llmb.planning import RunPlan
 from llmb.records.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord

@@ -20,9 +20,9 @@ from llmb.planning import plan_run
 from llmb.plugins.addresses import address_in
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
+from llmb.records.copy_and_parse_logs import RunLogs
 from llmb.records.provenance import find_other_gpus
 from llmb.records.record import RunRecord
-from llmb.records.run_logs import RunLogs
 from llmb.reports.bundle_files import describe_files, report_tables, without_folder, write_files
 from llmb.spec.choose_point import published_point
 from llmb.spec.export import import_run

@@ -7,7 +7,7 @@ A schema describes structure alone: tables, keys, types, bounds and names. It ac
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from llmb.plugins.declared.file import DeclaredFile
+from llmb.plugins.declared.framework_tables import DeclaredFile
 from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.recipe_files import exact_addresses
 from llmb.plugins.registry import PluginRegistry

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from llmb.plugins.declared.file import DeclaredFile, Launch
+from llmb.plugins.declared.framework_tables import DeclaredFile, Launch
 from llmb.plugins.declared.placeholders import DEGREES, OF_PROCESS, names_in, quote, replace, values_of
 from llmb.values.errors import Fault
 from llmb.values.job import Phase, Ranks

@@ -10,11 +10,12 @@ from typing import Any, Literal
 import attrs
 
 from llmb.hookspecs import FrameworkHooks, hookimpl
+from llmb.plugins.declared.check_tables import ARGS
 from llmb.plugins.declared.closest_line import describe_difference
 from llmb.plugins.declared.command import SCRIPT, command_script, find_unused, training_phase
-from llmb.plugins.declared.file import OptionTable
+from llmb.plugins.declared.framework_tables import OptionTable
 from llmb.plugins.declared.log_parser import DeclaredLog
-from llmb.plugins.declared.read_file import ARGS, read_file
+from llmb.plugins.declared.read_file import read_file
 from llmb.values.environment import Environment, Image, Venv
 from llmb.values.errors import SpecError
 from llmb.values.failure import Signature

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from llmb.plugins.declared.field_patterns import LogFields, compile_fields
-from llmb.plugins.declared.file import LogTable
+from llmb.plugins.declared.framework_tables import LogTable
 from llmb.plugins.declared.line_patterns import LogLine, compile_line
 from llmb.plugins.declared.value_names_and_units import NUMBERS, check_names, check_unit, check_units_of_line
 from llmb.values.errors import Fault, collect_errors

@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 
 import attrs
 
-from llmb.plugins.declared.file import Degree
+from llmb.plugins.declared.framework_tables import Degree
 from llmb.values.errors import Fault, SpecError
 from llmb.values.model import Model, Parallelism
 from llmb.values.nearest_name import nearest_name

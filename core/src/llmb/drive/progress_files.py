@@ -1,0 +1,53 @@
+"""The last progress of each followed run, written into its record."""
+
+import time
+from collections.abc import Mapping
+
+from attrs import evolve
+
+from llmb.drive.driven_run import DrivenRun
+from llmb.records.last_progress import read_progress, write_progress
+from llmb.state_machine.events import Ended, Event, Progress
+
+WRITE_INTERVAL_S = 2.0
+"""Least time between two writes of a run's progress."""
+
+Place = tuple[int, str, int | None]
+"""How far a job is: attempt, phase and step."""
+
+
+class ProgressFiles:
+    """Keeps the last progress of the runs that this process drives in their records, for other processes."""
+
+    def __init__(self, runs: Mapping[str, DrivenRun]) -> None:
+        self._runs = runs
+        self._written_s: dict[str, float] = {}
+        self._seen: dict[str, tuple[Place, float]] = {}  # how far each run is, and since when
+        self._unwritten: dict[str, tuple[Progress, int]] = {}  # with the number of the attempt
+
+    def keep(self, event: Event) -> None:
+        """Keep the progress of a running job until it is written, with the time of its last step."""
+        if isinstance(event, Progress) and event.state == "running":
+            attempt = self._runs[event.run_id].logs.attempt
+            place = (attempt, event.phase, event.step)
+            seen, since = self._seen.get(event.run_id) or self._read_seen(event.run_id, attempt)
+            event = evolve(event, time=since) if seen == place else event
+            self._seen[event.run_id] = place, event.time
+            self._unwritten[event.run_id] = event, attempt
+        elif isinstance(event, Progress | Ended):
+            self._unwritten.pop(event.run_id, None)
+
+    def _read_seen(self, run_id: str, attempt: int) -> tuple[Place | None, float]:
+        """Return how far the run was when another process followed it, and since when. Return None if it is unknown."""
+        progress, since = read_progress(self._runs[run_id].record, attempt)
+        return (attempt, progress.phase, progress.step) if progress and since else None, since
+
+    def write(self, *, now: bool = False) -> None:
+        """Write the progress of the runs whose last write is long enough ago or, with ``now``, of all runs."""
+        clock_s = time.monotonic()
+        for run_id in list(self._unwritten):
+            if now or clock_s - self._written_s.get(run_id, -WRITE_INTERVAL_S) >= WRITE_INTERVAL_S:
+                record, (progress, attempt) = self._runs[run_id].record, self._unwritten.pop(run_id)
+                if record.locked:
+                    write_progress(record, progress, attempt)
+                    self._written_s[run_id] = clock_s
