@@ -4,7 +4,7 @@ Lines of other ranks may come between the parts.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection
 
 LINE_BYTES = 1024
 """The bytes of a part without its label. Launchers that print one label per message cut longer lines, such as that of
@@ -14,15 +14,14 @@ LINE_BYTES = 1024
 MOST_RESTS = 16
 """Rests per rank that are expected after another line of the rank, such as one of its standard error."""
 
-SHORTEST_REST = 6
-"""The least bytes of such a rest. Shorter ones begin any line."""
+SHORTEST = 6
+"""The least bytes of a secret, and of such a rest. Shorter text occurs in any log."""
 
 _LABEL = rb" *\d{1,6}: "
 _CUT = re.compile(rb"\n%s[^\n]{%d}(?!.)" % (_LABEL, LINE_BYTES))
 _LINE = re.compile(rb"(\n%s)([^\n]+)" % _LABEL)
-_UNFINISHED = re.compile(
-    rb"(?:\A|\n)( *\d{0,6}:?|%s[^\n]{0,%d}|%s[^\n]{%d}\n)\Z" % (_LABEL, LINE_BYTES, _LABEL, LINE_BYTES)
-)
+_UNFINISHED = re.compile(rb" *\d{0,6}:?|%s[^\n]{0,%d}|%s[^\n]{%d}\n" % (_LABEL, LINE_BYTES, _LABEL, LINE_BYTES))
+"""A part of a label, a labelled line that is not complete, or a cut line."""
 
 
 class CutLines:
@@ -31,12 +30,11 @@ class CutLines:
     It keeps which rests it expects from one call to the next, so each log needs a mask of its own.
     """
 
-    def __init__(self, secrets: Iterable[bytes]) -> None:
+    def __init__(self, secrets: Collection[bytes]) -> None:
+        self._longest = max(map(len, secrets), default=0)
         self._secrets: dict[int, list[bytes]] = {}  # by their first byte
-        self._longest = 0
         for secret in secrets:
             self._secrets.setdefault(secret[0], []).append(secret)
-            self._longest = max(self._longest, len(secret))
         self._rests: dict[bytes, list[bytes]] = {}  # what may begin the next line, by the label of a cut line
 
     def mask(self, data: bytes) -> bytes:
@@ -47,29 +45,32 @@ class CutLines:
         return lines[1:]
 
     def _mask_line(self, line: re.Match[bytes]) -> bytes:
+        """Return a line with its label, masked, and keep the rests that are expected in the next line of its rank."""
         label, text = line.groups()
         rests = self._rests.pop(label, [])
-        begin = max((len(rest) for rest in rests if text.startswith(rest)), default=0)
-        expected = [each for each in rests if len(each) >= SHORTEST_REST and not text.startswith(each)][-MOST_RESTS:]
-        if len(text) == LINE_BYTES:
-            longer = [rest[LINE_BYTES:] for rest in rests if len(rest) > LINE_BYTES and rest.startswith(text)]
-            parts = [*self._parts_at_end(text)]
-            expected = longer or [*expected, *(rest for _, rest in parts)]
-            end = 0 if longer else min((at for at, _ in parts), default=LINE_BYTES)
-            text = text[:end] + b"*" * (LINE_BYTES - end)
+        is_cut = len(text) == LINE_BYTES
+        if is_cut and (longer := [rest for rest in rests if rest.startswith(text) and rest != text]):
+            self._rests[label] = [rest[LINE_BYTES:] for rest in longer]
+            return label + b"*" * LINE_BYTES
+        masked = bytearray(text)
+        for rest in rests:
+            if text.startswith(rest):
+                masked[: len(rest)] = b"*" * len(rest)
+        expected = [rest for rest in rests if len(rest) >= SHORTEST and not text.startswith(rest)][-MOST_RESTS:]
+        if is_cut:
+            for size in range(min(self._longest - 1, LINE_BYTES), 0, -1):
+                part = text[-size:]
+                for secret in self._secrets.get(part[0], ()):
+                    if secret.startswith(part):
+                        masked[-size:] = b"*" * size
+                        expected.append(secret[size:])
         if expected:
             self._rests[label] = expected
-        return label + b"*" * begin + text[begin:]
-
-    def _parts_at_end(self, text: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield each offset from which on a text may be the beginning of a secret, and the rest of this secret."""
-        for at in range(max(0, len(text) - self._longest + 1), len(text)):
-            part = text[at:]
-            yield from ((at, each[len(part) :]) for each in self._secrets.get(text[at], ()) if each.startswith(part))
+        return label + masked
 
 
 def begin_of_unfinished_line(data: bytes) -> int:
     """Return the offset of a last line with a label that is not complete yet, or that is cut, or the end of data."""
-    begin = max(0, len(data) - 2 * LINE_BYTES)
-    found = _UNFINISHED.search(data, max(begin, data.rfind(b"\n", begin, len(data) - 1)))
-    return found.start(1) if found else len(data)
+    begin = data.rfind(b"\n", 0, len(data) - 1) + 1
+    is_short = len(data) - begin <= 2 * LINE_BYTES  # whatever the width of the label
+    return begin if is_short and _UNFINISHED.fullmatch(data, begin) else len(data)

@@ -12,11 +12,8 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
 from llmb.logs.search import MOST_TOGETHER, search_for
-from llmb.records.mask_cut_lines import CutLines, begin_of_unfinished_line
+from llmb.records.mask_cut_lines import SHORTEST, CutLines, begin_of_unfinished_line
 from llmb.values.variable_names import SECRET_NAME
-
-SHORTEST = 6
-"""The least bytes of a value that is masked. Shorter values occur in any log."""
 
 LONGEST_TOKEN = 512
 """The most bytes of a token that is recognized by its shape."""
@@ -99,6 +96,7 @@ class SecretMask:
         known = {written.encode(errors="surrogateescape") for value in values for written in _spellings(value)}
         self._known = sorted((each for each in known if len(each) >= SHORTEST), key=len, reverse=True)
         self._values = re.compile(b"|".join(map(re.escape, self._known)))
+        self._search_texts = (*self._known, *_TOKENS)
         self._cut_lines = CutLines(self._known)
 
     def mask(self, data: bytes, *, is_last: bool = False) -> bytes:
@@ -132,7 +130,7 @@ class SecretMask:
         If more data follows, one byte of a word before it counts too, because the next block needs it to recognize the
         word.
         """
-        secrets, unfinished = (self._known, _CUT_OFF) if is_last else ([*self._known, *_TOKENS], _UNFINISHED)
+        secrets, unfinished = (self._known, _CUT_OFF) if is_last else (self._search_texts, _UNFINISHED)
         begin = len(data) - max((_overlap(data, secret) for secret in secrets), default=0)
         if found := unfinished.search(data, max(0, len(data) - _LONGEST - len(b"://"))):
             begin = min(begin, found.start())
@@ -144,7 +142,7 @@ class SecretMask:
 
     def _present(self, data: bytes) -> Iterator[re.Pattern[bytes]]:
         """Yield the secrets of which data has a part. Most blocks have none, which one search shows."""
-        if not search_for((*self._known, *_TOKENS), MOST_TOGETHER).find_all(data):
+        if not search_for(self._search_texts, MOST_TOGETHER).find_all(data):
             return
         if any(value in data for value in self._known):
             yield self._values
