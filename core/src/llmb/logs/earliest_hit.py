@@ -8,7 +8,7 @@ from typing import Final
 
 from llmb.logs.ansi_escapes import PlainText
 from llmb.logs.files import read_part
-from llmb.logs.processes import Report
+from llmb.logs.processes import Report, task_of_line
 from llmb.logs.signature_search import Hit, raw_line_at
 from llmb.logs.timestamps import comparable, seconds_between, time_at, time_in
 from llmb.values.failure import Signature
@@ -48,8 +48,9 @@ def order_reports(reports: Sequence[Hit]) -> Sequence[Hit]:
 
 def read_report(hit: Hit) -> Report:
     """Return the processes that a launcher reports at a hit."""
-    line = raw_line_at(hit.path, hit.offset)
-    return Report(line, [*hit.processes], of_tasks="(?P<task>" in hit.signature.pattern)
+    if "(?P<task>" in hit.signature.pattern:
+        return Report([*hit.processes], about_tasks=True)
+    return Report([*hit.processes], task_of_line(raw_line_at(hit.path, hit.offset)))
 
 
 def follows_report(hit: Hit, reports: Sequence[Hit]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -21,7 +21,7 @@ _RANK = re.compile(
 )
 """The rank in a label. A number after a role, as in ``[default3]:``, is that of the process on its node."""
 
-_TASK = re.compile(rb"\s*(\d+): (.*)", re.DOTALL)
+_TASK = re.compile(rb"\s*(?P<task>\d+): (?P<inner_label>.*)", re.DOTALL)
 """The label of a task, and the label of another launcher that may follow."""
 
 _LOCAL_RANK = re.compile(rb"\[(?!rank)[a-z]\w*?\d+\]:")
@@ -76,11 +76,14 @@ def rank_of_label(label: bytes) -> int | None:
     return None
 
 
-def _task_of(line: bytes) -> tuple[int | None, bool]:
-    """Return the number of the task that the label names, or None, and whether the label of a launcher follows."""
-    label, _ = split_label(plain_text(line))
-    match = _TASK.match(label)
-    return (int(match[1]), match[2] != b"") if match else (None, False)
+def _task_label(line: bytes) -> re.Match[bytes] | None:
+    return _TASK.match(split_label(plain_text(line))[0])
+
+
+def task_of_line(line: bytes) -> int | None:
+    """Return the number of the task that the label of a line names, or None."""
+    label = _task_label(line)
+    return int(label["task"]) if label else None
 
 
 def _rank_of(label: bytes, text: bytes) -> int | None:
@@ -100,72 +103,85 @@ def expand_ranks(text: str) -> Iterator[int]:
 
 @attrs.frozen
 class Report:
-    """The processes in a launcher's report, and the line where the report begins.
+    """The processes in a launcher's report, and the task that printed the report, None if no label names it.
 
-    ``of_tasks`` is True if the numbers are those of tasks: of ranks, unless each task is a launcher.
+    ``about_tasks`` is True if the numbers are those of tasks: of ranks, unless each task is a launcher.
     """
 
-    line: bytes
     processes: Sequence[Process]
-    of_tasks: bool = False
+    task: int | None = None
+    about_tasks: bool = False
+
+    @property
+    def is_of_task_launcher(self) -> bool:
+        """True if a launcher within a task printed the report. Programs that report a signal name no host."""
+        return not self.about_tasks and any(
+            process.host is not None or (self.task is not None and process.rank not in (None, self.task))
+            for process in self.processes
+        )
+
+    def located(self, tasks: Mapping[int, Process]) -> Report:
+        """Return this report with the host of its task for processes without a host."""
+        if self.task is None or self.task not in tasks:
+            return self
+        task = Process(host=tasks[self.task].host)
+        return attrs.evolve(self, processes=[process.completed(task) for process in self.processes])
 
 
-def _shows_launcher(task: int | None, process: Process) -> bool:
-    """Check whether a report within a task is by a launcher of ranks. Programs that report a signal name no host."""
-    return process.host is not None or (task is not None and process.rank not in (None, task))
+def _first_of_each(numbered: Iterable[tuple[int | None, Process]]) -> dict[int, Process]:
+    """Return the first process of each number that has a rank."""
+    first: dict[int, Process] = {}
+    for number, process in numbered:
+        if number is not None and process.rank is not None:
+            first.setdefault(number, process)
+    return first
 
 
 @attrs.frozen
 class Processes:
     """The processes that launchers reported, in the order in which they reported their ends.
 
-    ``of_tasks`` has the process that a launcher within a labelled task reported, as there may be one on each node. The
-    number of such a task is no rank. ``tasks`` are the tasks that their launcher reported.
+    ``tasks`` are the tasks that their launcher reported. ``within_tasks`` has the process that a launcher within a
+    labelled task reported, as there may be one on each node. The number of such a task is no rank.
     """
 
     reported: Sequence[Process] = ()
-    of_tasks: Mapping[int, Process] = FrozenMap()
     tasks: Mapping[int, Process] = FrozenMap()
+    within_tasks: Mapping[int, Process] = FrozenMap()
 
     @classmethod
     def of_reports(cls, reports: Sequence[Report]) -> Processes:
         """Return the processes of reports. Those of tasks do not count if the tasks are launchers."""
-        of_launcher = [each for report in reports if report.of_tasks for each in report.processes]
-        tasks = {each.rank: each for each in reversed(of_launcher) if each.rank is not None}
-        every: list[Process] = []
-        within: list[tuple[int | None, Process]] = []
-        are_launchers = False
-        for report in reports:
-            task = None if report.of_tasks else _task_of(report.line)[0]
-            host = tasks[task].host if task in tasks else None
-            found = [process.completed(Process(host=host)) for process in report.processes]
-            every += found
-            if not report.of_tasks:
-                within += [(task, process) for process in found]
-                are_launchers |= any(_shows_launcher(task, process) for process in report.processes)
-        if not are_launchers:
-            return cls(every, tasks=tasks)
-        ranks = reversed([(task, each) for task, each in within if task is not None and each.rank is not None])
-        return cls([each for _, each in within], dict(ranks), tasks)
+        of_tasks = [report for report in reports if report.about_tasks]
+        tasks = _first_of_each((process.rank, process) for report in of_tasks for process in report.processes)
+        counted = [report.located(tasks) for report in reports]
+        within_tasks: Mapping[int, Process] = {}
+        if any(report.is_of_task_launcher for report in reports):
+            counted = [report for report in counted if not report.about_tasks]
+            within_tasks = _first_of_each((report.task, process) for report in counted for process in report.processes)
+        return cls([process for report in counted for process in report.processes], tasks, within_tasks)
 
     def process_of_line(self, line: bytes) -> Process:
         """Return the process that printed a line: that of its label, or the reported one of its task.
 
         If the label also names the process within the task, only the host of the task is added.
         """
-        process, (task, has_label) = process_of_line(line), _task_of(line)
-        if task is None or (process == NOBODY and self._all_reports_agree):
+        process, label = process_of_line(line), _task_label(line)
+        if label is None or (process == NOBODY and self._all_reports_agree):
             return process
-        of_task = self.of_tasks.get(task)
-        if has_label:
-            return process.completed(Process(host=(of_task or self.tasks.get(task, NOBODY)).host))
-        return of_task or process
+        task = int(label["task"])
+        within_task = self.within_tasks.get(task)
+        if label["inner_label"]:
+            host = (within_task or self.tasks.get(task, NOBODY)).host
+            return process.completed(Process(host=host))
+        return within_task or process
 
     def is_of_first(self, line: bytes, rank: int | None) -> bool:
         """Check whether the process that ended first printed a line of this rank. It may be a task with several."""
-        task, _ = _task_of(line)
-        is_task = task is not None and not self.of_tasks and self.first in self.tasks.values()
-        return self.first.rank is not None and (task if is_task else rank) == self.first.rank
+        task = task_of_line(line)
+        if task is not None and not self.within_tasks and self.first in self.tasks.values():
+            return task == self.first.rank
+        return rank is not None and rank == self.first.rank
 
     @property
     def first(self) -> Process:
@@ -185,6 +201,8 @@ class Processes:
             return process
         if process == NOBODY and self._all_reports_agree:
             return self.first
-        hosts: Mapping[int | None, str] = {each.rank: each.host for each in reversed(self.reported) if each.host}
-        only = next(iter(set(hosts.values()))) if len(set(hosts.values())) == 1 else None
-        return Process(process.rank, hosts.get(process.rank) or (only if process.rank is None else None))
+        hosts = {each.rank: each.host for each in reversed(self.reported) if each.host}
+        host = hosts.get(process.rank)
+        if host is None and process.rank is None and len(set(hosts.values())) == 1:
+            host = next(iter(hosts.values()))
+        return attrs.evolve(process, host=host)
