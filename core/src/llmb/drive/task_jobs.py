@@ -1,15 +1,14 @@
 """Shared tasks on a target: their checks, the space they need, their jobs, and the reason of a failure."""
 
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from textwrap import shorten
 
 from llmb.drive.secrets import mask_output, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.hosts.detached import cancel_detached, poll_detached
 from llmb.hosts.free_space import free_space_gb, free_space_remedy
 from llmb.hosts.local_host import LocalHost
+from llmb.logs.last_message import last_message
 from llmb.logs.signature_files import preparation_failure
 from llmb.planning import RunPlan
 from llmb.state_machine.observations import OutOfSpace, TaskFinalized
@@ -29,17 +28,6 @@ newest() { # files: set log to the newest one that is not empty
 
 TAIL_BYTES = 64 << 10
 """How much of the end of a failed task's log is kept."""
-
-_ADVICE = re.compile(r"\s*($|hint:|\[notice\])", re.IGNORECASE)
-"""Lines that tools print after an error, and that contain no cause."""
-
-_ERROR = re.compile(r"\s*(?:error: |cause: |Caused by: |╰─▶ )")
-"""The beginning of a message of uv, whose further lines are indented."""
-
-_BUILD_HINT = re.compile(r"^\s*hint: This error likely indicates.*", re.MULTILINE | re.DOTALL)
-"""The paragraphs that uv prints last after a failed build."""
-
-LONGEST_MESSAGE = 600
 
 
 def find_complete_tasks(tasks: Iterable[TaskPlan], host: Host) -> set[str]:
@@ -123,31 +111,12 @@ def find_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> tuple[Ta
         end = end.partition("\n")[2]
     end = mask_output(end, plan.script)
     known = preparation_failure(end)
-    last = _last_message(end)
+    last = last_message(end)
     from_scheduler = status.reason if plan.on == "scheduler" and status.reason != last else ""
     reason = ": ".join(each for each in (from_scheduler, known.cause if known else "", last) if each)
     reason = f"{reason or status.reason or f'exit code {status.exit_code}'} (log: {log or phases[0][0]})"
     remedy = status.remedy or (known.remedy if known else "")
     return TaskFinalized(complete=False, reason=reason, remedy=remedy), end
-
-
-def _last_message(log: str) -> str:
-    """Return the last line that is no advice, or, if uv wrapped its last message, all lines of this message.
-
-    Of a long message, such as that of a failed build with a traceback, return the first and the last line.
-    """
-    lines = [line for line in _BUILD_HINT.sub("", log).splitlines() if not _ADVICE.match(line)]
-    first = next(
-        (at for at in reversed(range(len(lines))) if _ERROR.match(lines[at]) or not lines[at].startswith(" ")), 0
-    )
-    if first < len(lines) - 1 and (begin := _ERROR.match(lines[first])):
-        head, last = lines[first][begin.end() :], lines[-1].strip()
-        message = " ".join(" ".join([head, *lines[first + 1 :]]).split())
-        if len(message) <= LONGEST_MESSAGE:
-            return message
-        half = LONGEST_MESSAGE // 2
-        return f"{shorten(head, half, placeholder='')} ... {last[-half:]}"
-    return lines[-1].strip()[-LONGEST_MESSAGE:] if lines else ""
 
 
 def task_handle(task: TaskPlan) -> JobHandle:
