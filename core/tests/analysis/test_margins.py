@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from llmb.analysis.margins import Group, margin_of_change, margin_of_mean, t95, t975
-from llmb.analysis.verdict import repeats_to_settle
+from llmb.analysis.margins import Group, margin_of_change, margin_of_mean, repeats_to_settle, t95, t975
 
 
 def group(*times_s: float, noise: float = 0.0) -> Group:

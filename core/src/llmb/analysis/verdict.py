@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from llmb.analysis.margins import Group, margin_of_mean
+from llmb.analysis.margins import MOST_REPEATS, Group, margin_of_mean, repeats_to_settle
 from llmb.analysis.measuring_window import MeasuredWindow, Summary
 from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
 from llmb.values.error_text import counted, first_names
@@ -32,9 +32,6 @@ INCOMPARABLE = "not comparable with the baseline"
 
 MOST_NAMED = 4
 """The most repeats that a reason names."""
-
-MOST_REPEATS = 10
-"""Upper limit of the number of repeats that llmb recommends."""
 
 TOO_CLOSE = f"too close to the limit for {MOST_REPEATS} more repeats to settle it"
 
@@ -73,13 +70,13 @@ def windows_of(repeats: Sequence[Repeat]) -> Group:
 
 def steady_states_of(repeats: Sequence[Repeat]) -> Group:
     """Return the steady states of repeats, and the window of a repeat that has none."""
-    times = [
-        (each.steady_state.step_time_s, each.steady_state.relative_noise(each.steady_state.count))
-        if each.steady_state
-        else (each.window.step_time_s, each.noise)
-        for each in repeats
-    ]
-    return Group(times_s=[time_s for time_s, _ in times], noises=[noise for _, noise in times])
+    return Group(
+        times_s=[(each.steady_state or each.window).step_time_s for each in repeats],
+        noises=[
+            each.steady_state.relative_noise(each.steady_state.count) if each.steady_state else each.noise
+            for each in repeats
+        ],
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -156,11 +153,6 @@ def _judge_group(group: Group, published_s: float, tolerance: float) -> Judgemen
     return attrs.evolve(add_clause(judgement, advice), more_repeats=more)
 
 
-def repeats_to_settle(group: Group, distance: float) -> int:
-    """Return how many more runs would reduce the relative margin to ``distance``, or 0 if more than `MOST_REPEATS`."""
-    return next((more for more in range(1, MOST_REPEATS + 1) if margin_of_mean(group, more=more) <= distance), 0)
-
-
 def _compare_with_steady_states(
     judgement: Judgement, repeats: Sequence[Repeat], published_s: float, tolerance: float
 ) -> Judgement:
@@ -209,7 +201,6 @@ def find_objection(
     if profiled or not published:
         reason = "profiled runs are not judged" if profiled else "no baseline is published for this run"
         return Judgement(verdict=None, reason=reason)
-    reason = missing_window
     if differences:
         verb = "differs" if len(differences) == 1 else "differ"
         reason = f"{INCOMPARABLE}: {', '.join(differences)} {verb} from the recipe"
@@ -217,7 +208,8 @@ def find_objection(
         reason = f"the run did not complete{f': {cause}' if cause else ''}"
     elif loss_nan:
         reason = "the loss was NaN, so the run trained nothing"
-    reason = reason or doubt
+    else:
+        reason = missing_window or doubt
     return Judgement(verdict="undecided", reason=reason) if reason else None
 
 

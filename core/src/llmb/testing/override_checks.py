@@ -99,6 +99,7 @@ def choices(options: type) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _values_of(kind: Any) -> list[Any]:
+    """Return values of a type: all of a bool or a Literal, two of a number, none of another type."""
     if kind is bool:
         return [True, False]
     if kind in (int, float):

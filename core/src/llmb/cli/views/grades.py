@@ -39,7 +39,10 @@ def _repeat_rows(grade: llmb.Grade) -> list[tuple[str, str]]:
 
 
 def _describe_repeat(repeat: llmb.GradedRepeat) -> str:
-    times_s = (repeat.step_time_s, repeat.steady_step_time_s)
-    measured, steady = ("" if time_s is None else f"{four_digits(time_s)} s" for time_s in times_s)
-    parts = (measured, f"steady state {steady}" if steady else "", repeat.path)
-    return ", ".join(filter(None, parts)) + ("; left out" if repeat.left_out else "")
+    parts = []
+    if repeat.step_time_s is not None:
+        parts.append(f"{four_digits(repeat.step_time_s)} s")
+    if repeat.steady_step_time_s is not None:
+        parts.append(f"steady state {four_digits(repeat.steady_step_time_s)} s")
+    parts.append(repeat.path)
+    return ", ".join(parts) + ("; left out" if repeat.left_out else "")
