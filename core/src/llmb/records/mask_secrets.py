@@ -104,7 +104,7 @@ class SecretMask:
 
         If ``is_last``, no more data follows, so that the end is returned, too.
         """
-        end = self._uncertain_begin(data, is_last=is_last)
+        end = _begin_of_unfinished_secret(data, self._known, _CUT_OFF) if is_last else self._uncertain_begin(data)
         spans: list[tuple[int, int]] = []
         for secret in self._present(data):
             for found in secret.finditer(data):  # a value may be within a token
@@ -124,21 +124,14 @@ class SecretMask:
         """Return a complete text with every secret masked."""
         return self.mask(text.encode(errors="surrogateescape"), is_last=True).decode(errors="surrogateescape")
 
-    def _uncertain_begin(self, data: bytes, *, is_last: bool) -> int:
-        """Return the offset at which a secret may begin that continues after data, or the end of data.
+    def _uncertain_begin(self, data: bytes) -> int:
+        """Return the offset at which a secret may begin that more data continues, or the end of data.
 
-        If more data follows, one byte of a word before it counts too, because the next block needs it to recognize the
-        word.
+        One byte of a word before it counts too, because the next block needs it to recognize the word.
         """
-        secrets, unfinished = (self._known, _CUT_OFF) if is_last else (self._search_texts, _UNFINISHED)
-        begin = len(data) - max((_overlap(data, secret) for secret in secrets), default=0)
-        if found := unfinished.search(data, max(0, len(data) - _LONGEST - len(b"://"))):
-            begin = min(begin, found.start())
-        if not is_last:
-            begin = min(begin, begin_of_unfinished_line(data))
-        if not is_last and _ENDS_IN_WORD.search(data, max(0, begin - 1), begin):
-            begin -= 1
-        return begin
+        begin = _begin_of_unfinished_secret(data, self._search_texts, _UNFINISHED)
+        begin = min(begin, begin_of_unfinished_line(data))
+        return begin - 1 if _ENDS_IN_WORD.search(data, max(0, begin - 1), begin) else begin
 
     def _present(self, data: bytes) -> Iterator[re.Pattern[bytes]]:
         """Yield the secrets of which data has a part. Most blocks have none, which one search shows."""
@@ -147,6 +140,13 @@ class SecretMask:
         if any(value in data for value in self._known):
             yield self._values
         yield from (token for prefix, token in _TOKENS.items() if prefix in data)
+
+
+def _begin_of_unfinished_secret(data: bytes, secrets: Iterable[bytes], unfinished: re.Pattern[bytes]) -> int:
+    """Return the offset at the end of data at which one of these secrets or patterns begins, or the end of data."""
+    begin = len(data) - max((_overlap(data, secret) for secret in secrets), default=0)
+    found = unfinished.search(data, max(0, len(data) - _LONGEST - len(b"://")))
+    return min(begin, found.start()) if found else begin
 
 
 def _overlap(data: bytes, secret: bytes) -> int:
