@@ -222,10 +222,10 @@ def read_result(record: RunRecord) -> RunResult:
     return RunResult.from_dict(
         {
             **{key: result.get(key) for key in RESULT_KEYS},
-            **({"reason": state.reason} if state and state.stage == "submitting" else {}),
-            **{key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus", "variant")},
+            "reason": state.reason if state and state.stage == "submitting" else result.get("reason"),
+            **{key: workload.get(key) for key in ("gpu_type", "dtype", "gpus", "variant")},
+            "recipe": provenance.get("recipe") or workload.get("recipe"),
             STEPS_KEY: workload.get("steps"),
-            **({"recipe": own} if (own := provenance.get("recipe")) else {}),
             "run_id": record.run_id,
             "state": state.run_state if state else "lost",
             "job_id": state.job_id if state else None,

@@ -40,13 +40,7 @@ def check_arguments(function: Callable[P, T]) -> Callable[P, T]:
             given = {}  # the call raises Python's own error, which names the function
         for name, value in given.items():
             if name in hints and not _accepts(hints[name], value):
-                found = "None" if value is None else f"{format_value(value)} is of type {type(value).__name__}"
-                if get_origin(hints[name]) is Literal:
-                    found = invalid_value(value)
-                expected = _describe(hints[name])
-                if isinstance(value, str) and expected.startswith("a list of str"):
-                    expected += f", such as [{value!r}]"
-                raise TypeError(f"{function.__name__}(): {name}: {found}; expected {expected}")
+                raise TypeError(f"{function.__name__}(): {name}: {_describe_mismatch(hints[name], value)}")
         return function(*args, **kwargs)
 
     return checked
@@ -70,6 +64,18 @@ def _accepts(kind: Any, value: object) -> bool:
         items = value if isinstance(value, list | tuple) else ()
         return isinstance(value, origin) and not isinstance(value, str) and all(_accepts(inner[0], x) for x in items)
     return isinstance(value, NUMBERS.get(kind, origin or kind)) and not (kind in NUMBERS and isinstance(value, bool))
+
+
+def _describe_mismatch(kind: Any, value: object) -> str:
+    """Return the problem with a value that does not have an annotated type, and what is expected."""
+    if get_origin(kind) is Literal:
+        found = invalid_value(value)
+    else:
+        found = "None" if value is None else f"{format_value(value)} is of type {type(value).__name__}"
+    expected = _describe(kind)
+    if isinstance(value, str) and expected.startswith("a list of str"):
+        expected += f", such as [{value!r}]"
+    return f"{found}; expected {expected}"
 
 
 def _describe(kind: Any) -> str:
