@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import Final
 
 import attrs
 
-from llmb.logs.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below, follows_report, order_reports, read_report
+from llmb.logs.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below
 from llmb.logs.exceptions import AT_THE_END, SEARCHED, LoggedError, find_errors, first_exception, is_chained, read_tail
 from llmb.logs.failure_evidence import LONGEST_LINE
 from llmb.logs.files import read_part, tail_starts
+from llmb.logs.launcher_reports import find_reported_exception, follows_report, order_reports, read_report
 from llmb.logs.processes import NOBODY, Process, Processes
 from llmb.logs.rank_in_file_name import processes_of_logs
-from llmb.logs.rank_labels import split_label
 from llmb.logs.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
 from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, text_below, text_of
 from llmb.logs.survived_errors import find_continuation
@@ -38,14 +37,18 @@ IMPORT_ERRORS: Final = ("ImportError", "ModuleNotFoundError")
 OF_LAUNCHERS: Final = ("CalledProcessError",)
 """Exceptions that launchers raise because of another process, besides those that name the connection to it."""
 
-_TRACEBACK = re.compile(rb"\btraceback +: Traceback \(most recent call last\):")
-_RULE = re.compile(rb"(?m)^.{0,80}?[=-]{20,}\s*$")
-"""The traceback in the report of a launcher, and the line that ends the report."""
-
-_Line = tuple[Path, bytes, int]
-"""A line, its log, and the byte where the line begins."""
+_Errors = Mapping[Path, Sequence[LoggedError]]  # the errors in each log
 
 FROM_THE_START: Mapping[Path, int] = FrozenMap()
+
+
+@attrs.frozen
+class _Line:
+    """A line, its log, and the byte where the line begins."""
+
+    path: Path
+    text: bytes
+    offset: int
 
 
 def diagnose(
@@ -126,18 +129,20 @@ class Diagnosis:
             return self._report(best, errors)
         if best.signature.cause == PEER_DIED and (ending := ending_below(best, endings)):
             return self._failure(ending.signature, ending.path, ending.offset, ending.cause)
-        path, offset = next(((path, found[-1].offset) for path, found in errors if found), (best.path, best.offset))
+        last = ((path, found[-1].offset) for path, found in errors.items() if found)
+        path, offset = next(last, (best.path, best.offset))
         return self._failure(best.signature, path, offset, best.cause, best.process)
 
-    def own_exception(self, logs: Sequence[tuple[Path, list[LoggedError]]], *, ended: bool = False) -> Failure | None:
+    def own_exception(self, logs: _Errors, *, ended: bool = False) -> Failure | None:
         """Return the first exception that another process did not cause, of the rank that ended first if it has one."""
-        candidates = [(path, error) for path, errors in logs if (error := first_exception(errors, ended=ended))]
-        for path, errors in logs if candidates else ():
-            ranks = [(each, self._process(path, each.line).rank) for each in errors]
-            of_first = [each for each, rank in ranks if self._processes.is_of_first(each.line, rank)]
+        candidates = [(path, error) for path, errors in logs.items() if (error := first_exception(errors, ended=ended))]
+        if not candidates:
+            return None
+        for path, errors in logs.items():
+            of_first = [each for each in errors if self._is_of_first(path, each.line)]
             if error := first_exception(of_first, ended=ended):
                 return self._exception(path, error)
-        return self._exception(*candidates[0]) if candidates else None
+        return self._exception(*candidates[0])
 
     def _after_import(self, hit: Hit, evidence: str) -> Failure | None:
         """Return the exception that ended a process after it survived a failed import, or None.
@@ -149,7 +154,7 @@ class Diagnosis:
             return None
         line = line_at(hit.path, hit.offset).raw  # the evidence of a long line is shortened
         rank, text = self._process(hit.path, line).rank, text_of(line)
-        errors = dict(self.errors({}))[hit.path]
+        errors = self.errors({})[hit.path]
         later = [error for error in errors if error.offset > hit.offset and text_of(error.line) != text]
         final = first_exception([each for each in later if self._process(hit.path, each.line).rank == rank], ended=True)
         if final is None:
@@ -192,18 +197,10 @@ class Diagnosis:
     def _reported_exception(self) -> Failure | None:
         """Return the exception in a launcher's report about the process that failed first, or None."""
         for hit in self._reports:
-            section = read_part(hit.path, hit.offset, hit.offset + SIDE_EFFECTS)
-            if not _TRACEBACK.search(section):  # much faster than the next search, and a log may have many reports
-                continue
-            section = section[: end.start()] if (end := _RULE.search(section)) else section
-            if begin := _TRACEBACK.search(section):
-                label, _ = split_label(section[section.rfind(b"\n", 0, begin.start()) + 1 :])
-                errors = [each for each in find_errors(section) if split_label(each.line)[0] == label]
-                if error := first_exception(errors):
-                    error = attrs.evolve(error, offset=hit.offset + error.offset)
-                    if (known := self._signature_in(hit.path, error)) and not known.signature.report:
-                        return self._failure(known.signature, hit.path, error.offset, known.cause, hit.process)
-                    return self._exception(hit.path, error, hit.process)
+            if error := find_reported_exception(hit):
+                if (known := self._signature_in(hit.path, error)) and not known.signature.report:
+                    return self._failure(known.signature, hit.path, error.offset, known.cause, hit.process)
+                return self._exception(hit.path, error, hit.process)
         return None
 
     def _signature_in(self, path: Path, error: LoggedError) -> Hit | None:
@@ -211,9 +208,9 @@ class Diagnosis:
         hit = self.search.find(path, error.offset)
         return hit if hit and hit.offset <= error.offset + len(error.line) else None
 
-    def unknown(self, logs: Sequence[tuple[Path, list[LoggedError]]]) -> Failure | None:
+    def unknown(self, logs: _Errors) -> Failure | None:
         """Return an unknown cause with the last error that ended a rank, or None if none did."""
-        ended = [(path, error) for path, errors in logs for error in errors if error.ended_rank]
+        ended = [(path, error) for path, errors in logs.items() for error in errors if error.ended_rank]
         if not ended:
             return None
         path, error = ended[-1]
@@ -228,18 +225,18 @@ class Diagnosis:
             remedy=SEE_FIRST_RANK,
         )
 
-    def errors(self, hits: Mapping[Path, int]) -> list[tuple[Path, list[LoggedError]]]:
+    def errors(self, hits: Mapping[Path, int]) -> _Errors:
         """Return the errors before the hit in each log, or at the end of a log without a hit."""
-        found = []
+        logs = {}
         for path in self.paths:
             end = hits.get(path, path.stat().st_size)
             start = min(end, max(self.starts.get(path, 0), end - SEARCHED))
             tail = read_part(path, start, end)
             if path in hits:
                 tail = tail[: tail.rfind(b"\n") + 1]
-            errors = find_errors(tail, self.search.is_report)
-            found.append((path, [attrs.evolve(error, offset=start + error.offset) for error in errors]))
-        return found
+            found = find_errors(tail, self.search.is_report)
+            logs[path] = [attrs.evolve(error, offset=start + error.offset) for error in found]
+        return logs
 
     def _exception(self, path: Path, error: LoggedError, process: Process = NOBODY) -> Failure:
         signature = signature_of_exception(error.exception)
@@ -249,24 +246,24 @@ class Diagnosis:
         message = text_below(path, error.offset)  # of an exception whose message begins with a line end
         return attrs.evolve(failure, evidence=f"{failure.evidence} {message}".strip()[:LONGEST_LINE])
 
-    def _report(self, hit: Hit, errors: Sequence[tuple[Path, list[LoggedError]]]) -> Failure:
+    def _report(self, hit: Hit, errors: _Errors) -> Failure:
         """Return an unknown cause, with the last error or line of the process that ended first as evidence."""
         hit = next(iter(self._reports), hit)
-        every = ((path, error.line, error.offset) for path, found in errors for error in found)
-        lines = [each for each in every if not self.search.is_report(each[1])]
+        every = (_Line(path, error.line, error.offset) for path, found in errors.items() for error in found)
+        lines = [each for each in every if not self.search.is_report(each.text)]
         of_rank = self._of_rank(lines, hit.process.rank) or self._of_rank(self._last_lines(), hit.process.rank)
-        path, _, offset = (of_rank or lines or [(hit.path, b"", hit.offset)])[-1]
-        return self._failure(hit.signature, path, offset, f"{UNKNOWN}: {hit.cause}", hit.process)
+        last = (of_rank or lines or [_Line(hit.path, b"", hit.offset)])[-1]
+        return self._failure(hit.signature, last.path, last.offset, f"{UNKNOWN}: {hit.cause}", hit.process)
 
     def _of_rank(self, lines: Iterable[_Line], rank: int | None) -> list[_Line]:
-        return [each for each in lines if rank is not None and self._process(*each[:2]).rank == rank]
+        return [each for each in lines if rank is not None and self._process(each.path, each.text).rank == rank]
 
     def _last_lines(self) -> Iterator[_Line]:
         """Yield the lines at the ends of the logs that are no reports and no stack traces."""
         for path, start in tail_starts(self.paths, self.starts, TAIL_BYTES).items():
             for line in read_tail(read_part(path, start, path.stat().st_size)):
                 if line.kind == "text" and not self.search.is_report(line.line):
-                    yield path, line.line, start + line.offset
+                    yield _Line(path, line.line, start + line.offset)
 
     def _failure(self, signature: Signature, path: Path, offset: int, cause: str, process: Process = NOBODY) -> Failure:
         line = line_at(path, offset)
@@ -283,6 +280,9 @@ class Diagnosis:
 
     def _process(self, path: Path, line: bytes) -> Process:
         return self._processes.process_of_line(line).completed(self._of_logs[path])
+
+    def _is_of_first(self, path: Path, line: bytes) -> bool:
+        return self._processes.is_of_first(line, self._process(path, line).rank)
 
     @cached_property
     def _of_logs(self) -> Mapping[Path, Process]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
 from typing import Final
 
 from llmb.logs.ansi_escapes import PlainText
 from llmb.logs.files import read_part
-from llmb.logs.processes import Report, task_of_line
 from llmb.logs.signature_search import Hit, raw_line_at
-from llmb.logs.timestamps import comparable, seconds_between, time_at, time_in
+from llmb.logs.timestamps import comparable, seconds_between, time_at
 from llmb.values.failure import Signature
 
 SIDE_EFFECTS: Final = 16 << 10
@@ -30,39 +28,6 @@ def earliest_hit(hits: Sequence[Hit]) -> Hit:
         dated = zip(comparable(known), candidates, strict=True)
         return min(dated, key=lambda each: (each[0], each[1].offset))[1]
     return min(candidates, key=lambda hit: hit.offset)
-
-
-def order_reports(reports: Sequence[Hit]) -> Sequence[Hit]:
-    """Return reports in the order of the times in their texts. Reports without a time follow.
-
-    The launcher of each node prints its report only after it ended its other processes.
-    """
-    times = [time_in(hit.match[0].encode()) if hit.match else None for hit in reports]
-    timed = [(time, hit) for time, hit in zip(times, reports, strict=True) if time]
-    if not timed:
-        return reports
-    dated = zip(comparable([time for time, _ in timed]), [hit for _, hit in timed], strict=True)
-    others = [hit for time, hit in zip(times, reports, strict=True) if not time]
-    return [*(hit for _, hit in sorted(dated, key=itemgetter(0))), *others]
-
-
-def read_report(hit: Hit) -> Report:
-    """Return the processes that a launcher reports at a hit."""
-    if "(?P<task>" in hit.signature.pattern:
-        return Report([*hit.processes], about_tasks=True)
-    return Report([*hit.processes], task_of_line(raw_line_at(hit.path, hit.offset)))
-
-
-def follows_report(hit: Hit, reports: Sequence[Hit]) -> bool:
-    """Check whether a hit is below the first of ``reports`` in its log, or has a time well after that of the report."""
-    if not reports:
-        return False
-    first = reports[0]
-    if first.path == hit.path and first.offset < hit.offset:
-        return True
-    text = first.match[0].encode() if first.match else b""
-    after_s = seconds_between(text, raw_line_at(hit.path, hit.offset))
-    return after_s is not None and after_s > AT_ONCE_S
 
 
 def ending_below(hit: Hit, endings: Iterable[Signature]) -> Hit | None:

@@ -27,14 +27,21 @@ def processes_of_logs(paths: Iterable[Path]) -> dict[Path, Process]:
     paths = [*paths]
     names = {path: _NUMBER.split(path.name) for path in paths}
     numbered = [parts for parts in names.values() if len(parts) > 1]  # others are logs of the scheduler
-    columns = [*zip(*numbered, strict=False)] if len(set(map(len, numbered))) == 1 else []
-    differing = [index for index, column in enumerate(columns) if len(set(column)) > 1]
-    index = differing[0] if len(differing) == 1 and differing[0] % 2 else None
+    index = _differing_number(numbered)
     is_gpu_number = index is not None and _are_gpus([parts[index - 1 : index + 1] for parts in numbered])
     return {
         path: _process_of_name(parts, index if len(parts) > 1 else None, is_gpu_number=is_gpu_number)
         for path, parts in names.items()
     } | {path: Process(rank) for path, rank in ranks_of_folders(paths).items()}
+
+
+def _differing_number(names: Sequence[Sequence[str]]) -> int | None:
+    """Return the index of the only number in which names differ, or None. Each name is split into text and numbers."""
+    if len(set(map(len, names))) != 1:
+        return None
+    differing = [index for index, parts in enumerate(zip(*names, strict=True)) if len(set(parts)) > 1]
+    is_number = len(differing) == 1 and differing[0] % 2 == 1
+    return differing[0] if is_number else None
 
 
 def _are_gpus(names: Sequence[Sequence[str]]) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+
+import attrs
 
 from llmb.logs.files import blocks_of, read_part
 from llmb.values.steps import LogParser, Notice, Step
@@ -18,27 +20,46 @@ _GROUP = 100  # lines
 
 NewParser = Callable[[], LogParser]
 
-Number = tuple[int, int]
-"""Attempt and number of a step. Both rise, except in lines that come late or are printed again."""
+
+@attrs.define
+class NewStep:
+    """A step that no earlier line has, and the first byte of the block that completed its line."""
+
+    attempt: int
+    number: int
+    block: int
+
+    def is_in(self, items: Iterable[Step | Notice]) -> bool:
+        """Check whether a parser returned this step."""
+        steps = (item for item in items if isinstance(item, Step))
+        return any(step.attempt == self.attempt and step.step == self.number for step in steps)
 
 
 class LastSteps:
-    """The last new steps of the last run in a log, at most ``count``, each with the block that completed its line."""
+    """The last new steps of the last run in a log, at most ``count``."""
 
     def __init__(self, count: int = STEPS_OF_GRACE + 1) -> None:
         self._count = count
-        self._steps: deque[tuple[Number, int]] = deque(maxlen=count)
+        self._steps: deque[NewStep] = deque(maxlen=count)
 
     def __bool__(self) -> bool:
         return bool(self._steps)
 
     def add(self, items: Iterable[Step | Notice], block: int) -> None:
-        """Add what a parser returned for the block that begins at this byte, or at the end of the log."""
-        for number in _numbers(items):
-            if self._steps and number[0] > self._steps[-1][0][0]:
+        """Add what a parser returned for the block that begins at this byte, or at the end of the log.
+
+        Steps in lines that come late or are printed again are not new.
+        """
+        newest = self._steps[-1] if self._steps else None
+        for item in items:
+            if not isinstance(item, Step):
+                continue
+            if newest is None or item.attempt > newest.attempt:
                 self._steps.clear()
-            if not self._steps or number > self._steps[-1][0]:
-                self._steps.append((number, block))
+            elif item.attempt < newest.attempt or item.step <= newest.number:
+                continue
+            newest = NewStep(item.attempt, item.step, block)
+            self._steps.append(newest)
 
     def find_begin(self, path: Path, new_parser: NewParser, most: int = STEPS_OF_GRACE) -> int:
         """Return a byte in the line after which at most ``most`` of these steps come, or 0 if there is no step.
@@ -49,17 +70,17 @@ class LastSteps:
         if not self._steps:
             return 0
         last = [*self._steps][-most - 1 :]
-        begin = last[0][1]
+        begin = last[0].block
         block = next(blocks_of(path, begin), b"")
         if not block and not isinstance(new_parser(), _CountingParser):
             return find_last_steps(path, lambda: _CountingParser(new_parser), most)
         lines = block.splitlines(keepends=True)
-        line = _find_line(lines, new_parser, sum(each == begin for _, each in last))
+        line = _find_line(lines, new_parser, sum(step.block == begin for step in last))
         return begin + sum(map(len, lines[:line])) if line else _line_begin(path, begin)
 
     @property
-    def oldest(self) -> tuple[Number, int] | None:
-        """The oldest step with its block, or None if there are fewer steps than ``count``."""
+    def oldest(self) -> NewStep | None:
+        """The oldest step, or None if there are fewer steps than ``count``."""
         return self._steps[0] if len(self._steps) == self._count else None
 
 
@@ -72,13 +93,12 @@ def _find_line(lines: Sequence[bytes], new_parser: NewParser, count: int) -> int
     last, parser = LastSteps(count), new_parser()
     for group in range(0, len(lines), _GROUP):
         last.add(parser.feed(b"".join(lines[group : group + _GROUP])), group)
-    if not last.oldest:
+    if not (oldest := last.oldest):
         return 0
-    number, group = last.oldest
     parser = new_parser()
-    parser.feed(b"".join(lines[:group]))
-    rest = range(group, len(lines))
-    return next((line for line in rest if number in _numbers(parser.feed(lines[line]))), len(lines))
+    parser.feed(b"".join(lines[: oldest.block]))
+    rest = range(oldest.block, len(lines))
+    return next((line for line in rest if oldest.is_in(parser.feed(lines[line]))), len(lines))
 
 
 def _line_begin(path: Path, offset: int) -> int:
@@ -102,10 +122,6 @@ def find_last_steps(path: Path, new_parser: NewParser, most: int = STEPS_OF_GRAC
     return last.find_begin(path, new_parser, most)
 
 
-def _numbers(items: Iterable[Step | Notice]) -> Iterator[Number]:
-    return ((item.attempt, item.step) for item in items if isinstance(item, Step))
-
-
 class _CountingParser(LogParser):
     """Parser for logs without step numbers: it counts the steps that a new parser finds in the lines of each block."""
 
@@ -126,4 +142,4 @@ class _CountingParser(LogParser):
     def _read(self, lines: bytes, source: str = "") -> Sequence[Step | Notice]:
         parser = self._new_parser()
         found = [*parser.feed(lines, source), *parser.close()]
-        return [Step(step=next(self._number)) for _ in _numbers(found)]
+        return [Step(step=next(self._number)) for item in found if isinstance(item, Step)]
