@@ -133,10 +133,10 @@ def _attach(
                 runs.append(driven_run(plan_run(with_facts(each, groups), registry), record, registry))
         if not runs and raised is not None:
             raise_worst([*failed.values()])
-        errors = [error for run_id, error in failed.items() if run_id in (raised or ())]
-        notes += (
-            f"skipping {run_id}: {describe_error(error)}"
-            for run_id, error in failed.items()
-            if run_id not in (raised or ())
-        )
+        errors = []
+        for run_id, failure in failed.items():
+            if raised is not None and run_id in raised:
+                errors.append(failure)
+            else:
+                notes.append(f"skipping {run_id}: {describe_error(failure)}")
         return open_session(runs, groups, hosts, registry, notes, errors=errors)

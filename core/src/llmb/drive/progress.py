@@ -31,14 +31,15 @@ class ProgressReporter:
     def note_reasons(self, polled: Iterable[UnitObservation]) -> None:
         """Keep the reason for which a job waits, the last output of a running task, or that a job is suspended."""
         for unit, seen in polled:
-            if isinstance(seen, JobStatus):
-                self._note_time_left(unit.id, seen.time_left_s)
-            if isinstance(seen, JobStatus) and seen.state in ("pending", "unknown", "running"):
-                running_run = unit.kind == "run" and seen.state == "running"
-                reason = "" if running_run else seen.reason
+            if not isinstance(seen, JobStatus):
+                continue
+            self._note_time_left(unit.id, seen.time_left_s)
+            if seen.state in ("pending", "unknown", "running"):
+                is_running_run = unit.kind == "run" and seen.state == "running"
+                reason = "" if is_running_run else seen.reason
                 self._reasons[unit.id] = SUSPENDED if seen.suspended else reason
-                if seen.state == "pending" and seen.remedy and not seen.unsatisfiable:
-                    self._advice.setdefault(f"{unit.name or unit.id} waits ({seen.reason}): {seen.remedy}", False)
+            if seen.state == "pending" and seen.remedy and not seen.unsatisfiable:
+                self._advice.setdefault(f"{unit.name or unit.id} waits ({seen.reason}): {seen.remedy}", False)
 
     def _note_time_left(self, unit_id: str, time_left_s: float | None) -> None:
         known = self._limits_s.pop(unit_id, None)

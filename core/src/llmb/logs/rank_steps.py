@@ -53,8 +53,8 @@ class RankSteps:
     def by_log(self) -> dict[str, dict[int, float]]:
         """Return the step times in each log, those of its lowest rank."""
         logs: dict[str, dict[int, float]] = {}
-        for (source, _), times in sorted(self._times.items(), key=lambda each: each[0][1] or 0, reverse=True):
-            logs.setdefault(source, {}).update(times)
+        for source, rank in sorted(self._times, key=lambda logged: logged[1] or 0, reverse=True):
+            logs.setdefault(source, {}).update(self._times[source, rank])  # lower ranks replace higher ones
         return logs
 
     def by_process(self, logs: Iterable[str], hosts: Mapping[int, str] = NO_HOSTS) -> list[RankTimes]:

@@ -56,20 +56,15 @@ def find_recipe(
     """
     framework, name = split_address(address)
     if not framework or not (name or is_file_address(address)):
-        raise RecipeError(
-            Fault(
-                message=f"{address!r} is not the address of a recipe",
-                expected="FRAMEWORK/NAME as listed by `llmb recipes`, or the path of a file that ends in .toml",
-                nearest=nearest_name(address, addresses_of(installed), cutoff=0.4),
-            )
-        )
+        raise RecipeError(_invalid_address(address, installed))
     plugin = choose_entry("framework", framework, installed)
     files = list(_files(plugin, installed))
     name, _, wanted = name.partition("@")
-    matching = [(each, file) for each, file in files if _name_of(each) == f"{framework}/{name}"]
+    any_release = f"{framework}/{name}"
+    matching = [(each, file) for each, file in files if _name_of(each) == any_release]
     declared = _declared_recipes(plugin)
-    of_file = [(f"{framework}/{name}", plugin.path)] if name in declared else []
-    _check_unique(f"{framework}/{name}", [*matching, *of_file])
+    of_file = [(any_release, plugin.path)] if name in declared else []
+    _check_unique(any_release, [*matching, *of_file])
     if plugin.path and (name in declared or not matching):
         from llmb.plugins.declared.recipes import build_declared_recipe
 
@@ -78,14 +73,22 @@ def find_recipe(
     oldest_first = sorted(lines, key=lambda line: release_numbers(line.releases[0]))
     found = choose_release(oldest_first, wanted, oldest=recorded)
     if found is None:
-        known = [f"{framework}/{name}@{release}" for line in lines for release in line.releases]
+        known = [f"{any_release}@{release}" for line in lines for release in line.releases]
         known = known or [each for each, _ in files]
         raise RecipeError(unknown_name(f"{plugin} has no recipe {address!r}", address, known))
     line, release = found
     only = len(lines) == 1 and not line.name and len(line.releases) == 1
-    exact = f"{framework}/{name}" if only else f"{framework}/{name}@{release}"
+    exact = any_release if only else f"{any_release}@{release}"
     tables = recipe_files.read(line.file)
     return read_recipe(tables, address=exact, framework=framework, file=str(line.file), release=release)
+
+
+def _invalid_address(address: str, installed: Sequence[PluginEntry]) -> Fault:
+    return Fault(
+        message=f"{address!r} is not the address of a recipe",
+        expected="FRAMEWORK/NAME as listed by `llmb recipes`, or the path of a file that ends in .toml",
+        nearest=nearest_name(address, addresses_of(installed), cutoff=0.4),
+    )
 
 
 def _declared_recipes(plugin: PluginEntry) -> tuple[str, ...]:
