@@ -228,6 +228,17 @@ def test_a_revoked_host_key_is_rejected(client: Sshd, connect: Any) -> None:
         connect().run("true")
 
 
+def test_a_revoked_key_of_the_same_host_is_not_its_known_key(client: Sshd, connect: Any) -> None:
+    make_key(client.folder / "stolen")
+    known = client.ssh / "known_hosts"
+    key = known.read_text().partition(" ")[2]
+    known.write_text(f"@revoked * {(client.folder / 'stolen.pub').read_text()}")
+    with pytest.raises(TargetError, match=r"its host key \S+ \S+ is unknown"):
+        connect().run("true")
+    known.write_text(f"{known.read_text()}{client.address} {key}")  # for each port, as OpenSSH reads it
+    assert connect().run("echo there").stdout == "there\n"
+
+
 @pytest.mark.parametrize("written", ["cluster", "USER@cluster", "USER@cluster:PORT"])
 def test_a_rejected_key_is_reported(written: str, client: Sshd, connect: Any) -> None:
     make_key(client.ssh / "other")

@@ -45,7 +45,9 @@ class KnownHost(MissingHostKeyPolicy):
         without_port = port == 22 or "hostkeyalias" in config
         name = host if without_port else f"[{host}]:{port}"
         files = _files(config, "userknownhostsfile", USER_FILES) + _files(config, "globalknownhostsfile", MACHINE_FILES)
-        keys = tuple(_keys(files, name)) or tuple(_keys(files, host))
+        keys = tuple(_keys(files, name))
+        if name != host and all(each.revoked for each in keys):  # no key is known for this port
+            keys += tuple(_keys(files, host))
         first = files[0] if files else Path(os.path.expanduser("~/.ssh/known_hosts"))
         return cls(name=name, file=str(first), keys=keys)
 
@@ -65,12 +67,13 @@ class KnownHost(MissingHostKeyPolicy):
             raise TargetError(f"its host key {presented} is revoked in {revoked[0].where}")
         if same:
             return
-        if not self.keys:
+        valid = [each for each in self.keys if not each.revoked]
+        if not valid:
             raise TargetError(
                 f"its host key {presented} is unknown; compare it with what the owner of the host publishes, "
                 f"then accept it with `{accept}`"
             )
-        known = self.keys[0]
+        known = valid[0]
         forget = f"ssh-keygen -R {shlex.quote(self.name)} -f {shlex.quote(known.where.rpartition(':')[0])}"
         raise TargetError(
             f"its host key has changed from {known.key.fingerprint} ({known.where}) to {presented}, "
