@@ -40,3 +40,19 @@ def test_a_proxy_command_also_starts_without_room_for_its_messages(
     monkeypatch.setattr(tempfile, "TemporaryFile", fail)
     with pytest.raises(TargetError, match=r"ProxyCommand (?!.*(the command printed|No space left))"):
         connection.open()
+
+
+@pytest.mark.parametrize(
+    ("config", "gateway"),
+    [
+        ("Host eos\n  ProxyCommand nc %h %p\nHost *\n  ProxyJump gate", "nc eos 22"),
+        ("Host eos\n  ProxyCommand none\nHost *\n  ProxyJump gate", None),
+        ("Host eos\n  ProxyJump none\nHost *\n  ProxyCommand nc %h %p", "nc eos 22"),
+    ],
+)
+def test_the_first_of_proxy_command_and_proxy_jump_counts(
+    connection: Connection, config: str, gateway: str | None
+) -> None:
+    Path("~/.ssh/config").expanduser().write_text(config)
+    again = Connection("eos", config=fabric.Config(ssh_config=read_ssh_config(), lazy=True))
+    assert again.gateway == gateway

@@ -11,6 +11,7 @@ import attrs
 from paramiko import ConfigParseError, SSHConfig
 
 from llmb.files import file_exists
+from llmb.hosts.openssh_rules import OpenSSHConfig
 from llmb.values.errors import TargetError
 
 CONNECT_TIMEOUT_S = 15  # for each of: the connection, the server's greeting, the login
@@ -20,7 +21,9 @@ INCLUDE = re.compile(r"\s*include(?:\s*=\s*|\s+)(.*)", re.IGNORECASE)
 PART = re.compile(r"(\d+)([smhdw]?)", re.IGNORECASE)
 TIME = re.compile(f"({PART.pattern})+", re.IGNORECASE)
 UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-SECTION = re.compile(r"\s*(host|match)(?:\s*=\s*|\s+)", re.IGNORECASE)
+SECTION = re.compile(r"\s*(host|match)(?:\s*=\s*|\s+)(.*)", re.IGNORECASE)
+COMMAND = re.compile(r"\s*(?:proxy|local|remote|knownhosts)command\b", re.IGNORECASE)
+COMMENT = re.compile(r'((?:"[^"]*"|[^"#]|(?<=\S)#)*)(?<=\s)#.*')
 
 
 def read_ssh_config() -> SSHConfig:
@@ -28,7 +31,7 @@ def read_ssh_config() -> SSHConfig:
 
     Raise TargetError if a file cannot be read or parsed.
     """
-    config = SSHConfig()
+    config = OpenSSHConfig()
     for file in (Path(os.path.expanduser("~/.ssh/config")), Path("/etc/ssh/ssh_config")):
         try:
             if not file_exists(file):
@@ -72,22 +75,38 @@ def seconds(time: str) -> int:
     return sum(int(number) * UNITS_S[unit.lower()] for number, unit in PART.findall(time))
 
 
-def _lines(file: Path, base: Path, depth: int) -> Iterator[str]:
+def _lines(file: Path, base: Path, depth: int, outer: str = "") -> Iterator[str]:
     """Yield the lines of a file with each include replaced by the lines of the included files.
 
-    paramiko does not support Include. After an include, the line that opened the enclosing section is repeated.
+    paramiko does not support Include. ``outer`` has the criteria of the sections that include the file: they also apply
+    to the sections in it. After an include, the line that opened the enclosing section is repeated.
     """
-    section = "Host *"
+    section, criteria = f"Match {outer}" if outer else "Host *", outer
     with file.open(encoding="utf-8", errors="surrogateescape") as lines:
-        for line in lines:
-            if SECTION.match(line):
-                section = line
-            if not (include := INCLUDE.match(line)):
+        for line in map(_without_comment, lines):
+            if opened := SECTION.match(line):
+                criteria = f"{outer} {_criteria(opened[1], opened[2])}".strip()
+                section = f"Match {criteria}"
+                yield section
+            elif include := INCLUDE.match(line):
+                for included in _included(include[1], base) if depth else ():
+                    yield from _lines(included, base, depth - 1, criteria)
+                yield section
+            else:
                 yield line
-                continue
-            for included in _included(include[1], base) if depth else ():
-                yield from _lines(included, base, depth - 1)
-            yield section
+
+
+def _criteria(keyword: str, values: str) -> str:
+    """Return the criteria of a section in the form of Match."""
+    if keyword.lower() == "match":
+        return values.strip()
+    return f"originalhost {shlex.quote(','.join(shlex.split(values)))}"
+
+
+def _without_comment(line: str) -> str:
+    """Remove the comment at the end of a line: it begins with a # at the start of an unquoted word."""
+    comment = None if COMMAND.match(line) else COMMENT.match(line)
+    return comment[1] if comment else line
 
 
 def _included(patterns: str, base: Path) -> Iterator[Path]:

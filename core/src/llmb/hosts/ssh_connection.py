@@ -91,7 +91,8 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
     def get_gateway(self) -> "Connection | str | None":
         """Return the last jump host, the proxy command, or None if the host is reached directly."""
         jumps = self.ssh_config.get("proxyjump", "none")
-        if jumps.lower() == "none":
+        keys = [each for each in self.ssh_config if each in ("proxyjump", "proxycommand")]  # the first one counts
+        if jumps.lower() == "none" or keys[0] == "proxycommand":
             command: str | None = self.ssh_config.get("proxycommand")
             return command
         gateway: Connection | None = None
