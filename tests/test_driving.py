@@ -91,6 +91,27 @@ def test_a_run_that_was_certainly_not_submitted_fails_and_is_never_submitted(
     assert len(toy.journal("begin")) == (0 if answered else 1)
 
 
+@pytest.mark.parametrize(
+    ("message", "origin"),
+    [("no FP8 after noon", "user"), ("printf: write error: No space left on device", "infrastructure")],
+)
+def test_the_origin_of_a_rejection_is_that_of_its_known_cause(
+    message: str, origin: str, toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from llmb_toy.scheduler import Faulty
+
+    def refuse(_scripts: Any) -> None:
+        raise llmb.TargetError(message)
+
+    monkeypatch.setitem(Faulty.errors, "submit", refuse)
+    session = llmb.start(llmb.load(toy.spec(target=FAULTY)))
+    with pytest.raises(llmb.TargetError, match=message):
+        session.wait()
+    [run] = session.results
+    assert run.failure
+    assert (run.failure.cause, run.failure.origin) == (message, origin)
+
+
 def test_a_run_waits_for_an_attach_if_another_process_prevented_its_submission(
     toy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

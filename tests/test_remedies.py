@@ -20,7 +20,7 @@ from parts.deadline import DEADLINE_S
 
 import llmb
 from llmb.cli.app import app
-from llmb.logs.signature_files import FIRST_ERRORS, LAST_MESSAGES, SEE_TRACEBACK, known_remedy, with_commands
+from llmb.logs.signature_files import FIRST_ERRORS, LAST_MESSAGES, SEE_TRACEBACK, known_failure, with_commands
 from llmb.values.causes import CAUSES
 
 ROOT = Path(__file__).parents[1]
@@ -230,7 +230,9 @@ def test_a_command_names_the_folder_that_contains_the_logs_of_many_folders(tmp_p
     ],
 )
 def test_the_remedy_of_a_failed_import_names_the_host(package: str, file: str, message: str) -> None:
-    assert "`getent hosts reg.example`" in known_remedy(message, llmb.read_signatures(package, file))
+    failure = known_failure(message, llmb.read_signatures(package, file))
+    assert failure
+    assert "`getent hosts reg.example`" in failure.remedy
 
 
 def test_lines_of_a_spec_are_valid() -> None:

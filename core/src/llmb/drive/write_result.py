@@ -20,7 +20,7 @@ from llmb.drive.remedy_of_run import fill_remedy
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.failure_evidence import log_tail
 from llmb.logs.rank_in_file_name import processes_of_logs
-from llmb.logs.signature_files import known_remedy
+from llmb.logs.signature_files import known_failure
 from llmb.planning import RunPlan
 from llmb.plugins.find_peak_flops import find_peak_flops
 from llmb.plugins.registry import PluginRegistry
@@ -119,8 +119,9 @@ def _compare_ranks(plan: RunPlan, logs: RunLogs, attempts: Sequence[Attempt]) ->
 
 def _determine_ending(plan: RunPlan, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ending:
     status, remedy = past.status, past.status.remedy
-    if status.reason and not remedy:  # without a reason, no plugin needs to be imported for its signatures
-        remedy = known_remedy(status.reason, registry.signatures(plan.run.framework))
+    if status.reason and not remedy:
+        known = _known_failure(plan, status.reason, registry)
+        remedy = known.remedy if known else ""
     if status.cause == "refused" and not remedy:
         remedy = _stated_remedy(status.reason)
     return determine_ending(
@@ -134,6 +135,11 @@ def _determine_ending(plan: RunPlan, logs: RunLogs, past: JobPast, registry: Plu
         parser_error=logs.parser_error,
         cancelled_by=past.history.cancelled_by,
     )
+
+
+def _known_failure(plan: RunPlan, reason: str, registry: PluginRegistry) -> Failure | None:
+    """Return the failure that a scheduler's reason describes, or None. Import no plugin for an empty reason."""
+    return known_failure(reason, registry.signatures(plan.run.framework)) if reason else None
 
 
 def _stated_remedy(reason: str) -> str:
@@ -154,7 +160,8 @@ def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, past: JobPast, r
     If the scheduler reported no reason either, the cause is unknown.
     """
     reported = past.status.reason
-    stated = Failure(cause=ending.reason, origin=ending.origin, remedy=ending.remedy)
+    known = _known_failure(plan, reported, registry) if ending.cause == "refused" else None
+    stated = Failure(cause=ending.reason, origin=(known and known.origin) or ending.origin, remedy=ending.remedy)
     if not ending.search_logs:
         return stated
     found = _search_logs(plan, logs, ending, registry)

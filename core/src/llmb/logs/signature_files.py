@@ -140,18 +140,18 @@ def signature_of_exception(name: str) -> Signature:
     return Signature(needle=name, cause=f"{OF_EXCEPTION}{name}", **{"remedy": SEE_TRACEBACK, **table.get(name, {})})
 
 
-def known_remedy(message: str, more: Iterable[Signature]) -> str:
-    """Return the remedy of the first primary signature in ``message``, or "" if it contains none.
+def known_failure(message: str, more: Iterable[Signature]) -> Failure | None:
+    """Return the cause and the remedy of the first primary signature in ``message``, or None if it contains none.
 
     Commands have the names of the message, such as that of a host.
     """
     signatures = (each for each in (*known_signatures(), *more) if each.primary and each.needle in message)
     if (signature := next(signatures, None)) is None:
-        return ""
+        return None
     match = re.search(signature.pattern, message) if signature.pattern else None
     detail = match.groupdict().get("detail") if match else None
     cause = signature.cause_with(detail) if detail else signature.cause_in(message[message.index(signature.needle) :])
-    return fill_commands(Failure(cause=cause, remedy=signature.remedy), {}).remedy
+    return fill_commands(Failure(cause=cause, remedy=signature.remedy, origin=signature.origin or None), {})
 
 
 def _signatures_in(file: Traversable) -> Iterator[Signature]:
