@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -110,6 +111,22 @@ def test_the_origin_of_a_rejection_is_that_of_its_known_cause(
     [run] = session.results
     assert run.failure
     assert (run.failure.cause, run.failure.origin) == (message, origin)
+
+
+def test_a_check_of_the_target_is_repeated_even_if_the_loss_of_the_connection_was_noticed_late(
+    toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s, errors = [0.0], [llmb.UnknownOutcomeError("the server stopped responding")]
+
+    def check(*_arguments: Any, **_options: Any) -> None:
+        if errors:
+            now_s[0] += 60
+            raise errors.pop()
+
+    monkeypatch.setattr("llmb.drive.start.time", SimpleNamespace(monotonic=lambda: now_s[0], sleep=lambda _: None))
+    monkeypatch.setattr("llmb.drive.start.check_work_directory", check)
+    with llmb.start(llmb.load(toy.spec())) as session:
+        assert [result.state for result in session.wait()] == ["completed"]
 
 
 def test_a_run_waits_for_an_attach_if_another_process_prevented_its_submission(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
@@ -33,7 +34,10 @@ from llmb.values.workload import Workload
 T = TypeVar("T")
 
 RETRIED_S = 30.0
-"""How long a check of the target is repeated. Nothing is recorded yet, so the user can run the command again."""
+"""How long a check of the target is repeated after the first loss of the connection.
+
+Nothing is recorded yet, so the user can run the command again.
+"""
 
 
 @check_arguments
@@ -102,12 +106,13 @@ def _retry_cuts(check: Callable[[], T], target: str, report_activity: Callable[[
 
     Raise TargetError if the host was never reached, or the connection stays lost.
     """
-    end, wait_s = time.monotonic() + RETRIED_S, 1
+    end_s, wait_s = math.inf, 1
     while True:
         try:
             return check()
-        except (UnreachableError, UnknownOutcomeError):
-            if time.monotonic() + wait_s > end:
+        except (UnreachableError, UnknownOutcomeError):  # a server that stops responding is noticed after a while
+            end_s = min(end_s, time.monotonic() + RETRIED_S)
+            if time.monotonic() + wait_s > end_s:
                 raise
             report_activity(f"connecting to {target} again, because the connection was lost")
             time.sleep(wait_s)
