@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 from parts.deadline import DEADLINE_S
 from parts.screen import Screen
 
@@ -141,6 +143,17 @@ def test_a_run_that_ended_before_is_no_row_of_the_live_view(command: str, toy: A
     assert screen.end() == 0
     lines = [line for line in screen.lines if not line.startswith("llmb: already ended: ")]
     assert lines[0] == f"{record.name}  completed"
+
+
+def test_a_run_on_a_host_that_cannot_be_reached_keeps_its_recorded_state(toy: Any) -> None:
+    run_id = toy.record()
+    spec = toy.home / "runs" / run_id / "run.toml"
+    target = {"scheduler": "slurm", "host": "nowhere.invalid", "workdir": "/nowhere"}
+    spec.write_text(tomli_w.dumps(tomllib.loads(spec.read_text()) | {"target": target}))
+    screen = Screen.of_llmb("attach", env=toy.env)
+    assert screen.end() == 4
+    assert screen.lines[1].split() == [run_id, "planned"]
+    assert "unknown host name" in screen.text
 
 
 def test_verbose_prints_the_commands_above_the_table(toy: Any) -> None:

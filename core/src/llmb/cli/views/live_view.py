@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
+import attrs
 from rich.text import Text
 
 import llmb
@@ -51,6 +53,11 @@ class LiveView(View):
         except llmb.LlmbError:  # the row has no metrics; the command itself reports the damaged record
             return None
 
+    def _recorded_row(self, row: RunRow) -> RunRow:
+        with suppress(llmb.LlmbError):  # the command itself reports a damaged record
+            return attrs.evolve(row, state=llmb.find_run(row.run_id).state)
+        return row
+
     def forget_position(self) -> None:
         """Draw the table again below all other output, because another program has used the terminal."""
         self._area.forget_position()
@@ -64,6 +71,7 @@ class LiveView(View):
             self._drawn = (rows, activity, size)
 
     def close(self) -> None:
-        """Draw the final table, which stays on the screen."""
+        """Draw the final table, which stays on the screen. Runs without an event have their recorded states."""
         self._activity = ""
+        self._rows = {run_id: row if row.state else self._recorded_row(row) for run_id, row in self._rows.items()}
         self.draw_if_changed()
