@@ -56,3 +56,20 @@ def test_the_first_of_proxy_command_and_proxy_jump_counts(
     Path("~/.ssh/config").expanduser().write_text(config)
     again = Connection("eos", config=fabric.Config(ssh_config=read_ssh_config(), lazy=True))
     assert again.gateway == gateway
+
+
+@pytest.mark.parametrize(
+    ("jump", "address", "written"),
+    [
+        ("bob@[::1]:23", ("bob", "::1", 23), "-p 23 bob@::1"),
+        ("alice@[fe80::2]", ("alice", "fe80::2", 22), "alice@fe80::2"),
+        ("bob@gate:23", ("bob", "gate", 23), "-p 23 bob@gate"),
+    ],
+)
+def test_a_jump_host_may_be_an_ipv6_address(
+    connection: Connection, jump: str, address: tuple[str, str, int], written: str
+) -> None:
+    Path("~/.ssh/config").expanduser().write_text(f"Host eos\n  ProxyJump {jump}\n")
+    gateway = Connection("eos", config=fabric.Config(ssh_config=read_ssh_config(), lazy=True)).gateway
+    assert (gateway.user, gateway.host, gateway.port) == address
+    assert gateway.login_address == written

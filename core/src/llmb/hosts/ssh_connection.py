@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import shlex
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from llmb.values.error_text import invalid_value
 from llmb.values.errors import TargetError, UnreachableError
 from llmb.values.scalars import HOST, is_host
 
+IPV6_ADDRESS = re.compile(r"(?:(.+)@)?\[(.+)\](?::(\d+))?")  # of ProxyJump, which fabric does not split
 MESSAGE_BYTES = 1000  # the most that is read of a proxy command's last message
 
 
@@ -46,11 +48,11 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
     """A fabric connection with verified host keys, OpenSSH's rules for jump hosts, and a timeout for every step."""
 
     _proxy_log: IO[bytes] | None = None
-    _written_host: str = ""
 
     def __init__(self, host: str, **options: Any) -> None:
         super().__init__(host, **options)
-        self._written_host = host
+        given = {key: options[key] for key in ("user", "port") if key in options}
+        self._set("_written", {**self.derive_shorthand(host), **given})  # plain assignment sets a key of the config
 
     def open(self) -> None:
         """Connect. Raise TargetError, which names this host or the jump host that failed, if that is impossible."""
@@ -100,7 +102,11 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             jump = jump.strip().removeprefix("ssh://")
             if self.derive_shorthand(jump)["host"] == self.original_host:
                 return None  # "Host *" may set a jump host for all hosts, the jump host included
-            gateway = Connection(jump, config=self.config.clone(), gateway=gateway, connect_timeout=CONNECT_TIMEOUT_S)
+            options = {"config": self.config.clone(), "gateway": gateway, "connect_timeout": CONNECT_TIMEOUT_S}
+            if address := IPV6_ADDRESS.fullmatch(jump):
+                user, jump, port = address.groups()
+                options |= {"user": user, "port": int(port) if port else None}
+            gateway = Connection(jump, **options)
         return gateway
 
     def open_gateway(self) -> Any:
@@ -151,7 +157,7 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
 
         ~/.ssh/config then applies to it.
         """
-        written = self.derive_shorthand(self._written_host)
+        written = self._written
         port = f"-p {written['port']} " if written["port"] else ""
         user = f"{written['user']}@" if written["user"] else ""
         return port + shlex.quote(f"{user}{written['host']}")
