@@ -249,8 +249,8 @@ def test_a_rejected_key_is_reported(written: str, client: Sshd, connect: Any) ->
         f"the server rejected the key of user {client.user}; add the public key to ~/.ssh/authorized_keys there: "
     )
     host = f"{client.user}@cluster" if "USER" in written else "cluster"
-    command = f"`ssh-copy-id -p {client.port} {host}`" if "PORT" in written else f"`ssh-copy-id {host}`"
-    assert error_line(raised).endswith(rejected + command)
+    port = f"-p {client.port} " if "PORT" in written else ""
+    assert error_line(raised).endswith(f"{rejected}`ssh-copy-id -i {client.ssh}/other {port}{host}`")
 
 
 def test_an_encrypted_key_without_an_agent_is_reported(client: Sshd, connect: Any) -> None:

@@ -123,7 +123,8 @@ class PublicKeys(AuthStrategy):
             where = ", ".join(map(str, self._named)) or "~/.ssh"
             return TargetError(f"no key found in {where} or in an agent; create one with `ssh-keygen`")
         keys = "the key" if len(self._tried) == 1 else f"all {len(self._tried)} keys"
-        add = f"add the public key to ~/.ssh/authorized_keys there: `ssh-copy-id {self._address}`"
+        named = (f"-i {shlex.quote(str(file))} " for file in self._named if _public_part(file) in self._tried)
+        add = f"add the public key to ~/.ssh/authorized_keys there: `ssh-copy-id {next(named, '')}{self._address}`"
         return TargetError(f"the server rejected {keys} of user {self._user}; {add}")
 
 
