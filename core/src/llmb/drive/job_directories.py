@@ -16,6 +16,8 @@ DOUBTFUL: frozenset[Cause] = frozenset({"failed", "lost", "launch failure"})
 
 UNWRITABLE = 3  # exit code: nothing can be written in the work directory, and standard error ends with the reason
 
+READ_ONLY = "Read-only file system"  # a full disk and a quota have remedies that also apply to logs
+
 MOST_FILES = 16
 """Files of a job that are checked."""
 
@@ -63,5 +65,13 @@ def explain_with_directories(jobs: Mapping[str, DoubtfulJob], group: TargetGroup
         elif result.exit_code and (lines := result.stderr.strip().splitlines()):
             problem = f"nothing can be written in {group.workdir}: {lines[-1]}"
             reason = "; ".join(filter(None, (statuses[run_id].reason, problem)))
-            statuses[run_id] = attrs.evolve(statuses[run_id], reason=reason)
+            remedy = statuses[run_id].remedy or (_mount_remedy(group.workdir) if READ_ONLY in problem else "")
+            statuses[run_id] = attrs.evolve(statuses[run_id], reason=reason, remedy=remedy)
     return statuses
+
+
+def _mount_remedy(workdir: str) -> str:
+    return (
+        f"mount that file system for writing (`findmnt -T {shlex.quote(workdir)}` prints its options), "
+        "or use `llmb run SPEC --set target.workdir=/path/to/folder`"
+    )
