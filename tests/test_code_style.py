@@ -102,6 +102,18 @@ def prose(page: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
+def test_defaults_of_fields_are_visible_to_every_type_checker() -> None:
+    """Pyright does not read ``@field.default`` of attrs, and would require the field in each call."""
+    found = [
+        f"{path.relative_to(ROOT)}: {node.name}"
+        for path in tracked_files("*.py")
+        for node in statements(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        and any(isinstance(each, ast.Attribute) and each.attr == "default" for each in node.decorator_list)
+    ]
+    assert found == []
+
+
 def test_pages_are_wrapped() -> None:
     pages = {str(page.relative_to(ROOT)): page for page in tracked_files("*.md")}
     assert [f"{name}:{n}" for name, page in pages.items() for n, line in prose(page) if len(line) > LONGEST_LINE] == []

@@ -181,14 +181,12 @@ class Accelerator:
     name: NonEmptyStr
     gpus_per_node: PositiveInt
     peak_flops: Mapping[str, PeakFlops] = attrs.field(factory=FrozenMap)
-    dtypes: tuple[str, ...] = attrs.field()
+    dtypes: tuple[str, ...] = attrs.field(
+        default=attrs.Factory(lambda accelerator: tuple(accelerator.peak_flops), takes_self=True)
+    )
     memory_gb: PositiveFloat | None = None
     domain_gpus: PositiveInt | None = None
     source: str = ""
-
-    @dtypes.default
-    def _with_a_peak(self) -> tuple[str, ...]:
-        return tuple(self.peak_flops)
 
 
 def proxy_note(model: Model | None, published: Model | None) -> str:
