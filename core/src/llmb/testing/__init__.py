@@ -11,9 +11,17 @@ docs/testing.md lists the tests.
 """
 
 from llmb.hosts.local_host import LocalHost
+from llmb.testing.extension import ExtensionContract
 from llmb.testing.framework import FrameworkContract
 from llmb.testing.pack import RecipePackContract
 from llmb.testing.sample_runs import plan_tables
 from llmb.testing.scheduler import SchedulerContract
 
-__all__ = ["FrameworkContract", "LocalHost", "RecipePackContract", "SchedulerContract", "plan_tables"]
+__all__ = [
+    "ExtensionContract",
+    "FrameworkContract",
+    "LocalHost",
+    "RecipePackContract",
+    "SchedulerContract",
+    "plan_tables",
+]

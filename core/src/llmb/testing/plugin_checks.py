@@ -81,6 +81,8 @@ class PluginContract(Contract):
         done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
         if done.returncode:
             fail(f"importing {module} failed: {done.stderr.strip().splitlines()[-1]}")
+        if not done.stdout:
+            fail(f"importing {module} ended Python with exit code 0")
         counts = Counter(name.partition(".")[0] for name in done.stdout.splitlines()[-1].split())
         known = {*sys.stdlib_module_names, *ALREADY_IMPORTED, module.partition(".")[0]}
         for package, count in counts.items():

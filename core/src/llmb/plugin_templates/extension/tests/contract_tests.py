@@ -1,9 +1,7 @@
-"""The plugin has no error."""
+"""The contract that every extension passes."""
 
-import llmb
+from llmb.testing import ExtensionContract
 
 
-def test_the_plugin_matches_its_hooks() -> None:
-    name = "__name__"
-    [plugin] = [each for each in llmb.list_plugins() if each.name == name]
-    assert plugin.error is None
+class Test__Name__(ExtensionContract):
+    extension = "__name__"

@@ -1,0 +1,42 @@
+"""The contract of an extension."""
+
+from typing import Any
+
+from llmb.plugins.load import load
+from llmb.testing.plugin_checks import PluginContract, fail
+from llmb.values.errors import LlmbError
+from llmb.values.report import Report
+from llmb.version import VERSION
+
+
+class ExtensionContract(PluginContract):
+    """Tests that every extension passes. Set ``extension`` to its name."""
+
+    kind = "extension"
+    extension: str
+
+    def load_plugin(self) -> Any:
+        """Return the extension behind its guard. Raise PluginError if it does not match its hooks."""
+        return load(self.entry)
+
+    def test_implements_its_hooks(self) -> None:
+        """The plugin matches the hooks of its kind, and exists once."""
+        try:
+            self.load_plugin()
+        except LlmbError as error:
+            fail(str(error))
+
+    def test_accelerators_are_valid(self) -> None:
+        """accelerators() returns GPU types. A run on any GPU type calls the hook, and leaves out one that fails."""
+        try:
+            self.plugin.accelerators()
+        except LlmbError as error:
+            fail(str(error))
+
+    def test_reports_are_written(self) -> None:
+        """Each renderer of report() writes a report without runs. llmb calls this hook only for a report."""
+        try:
+            for renderer in self.plugin.report().values():
+                renderer(Report(sets=(), settings=(), llmb_version=VERSION))
+        except LlmbError as error:
+            fail(str(error))
