@@ -133,6 +133,24 @@ def test_a_log_without_steps_is_rejected_and_nothing_is_written(
     assert "--from requires --kind declared, not pack" in done.err
 
 
+@pytest.mark.parametrize("name", ["a", "a_trainer_with_a_long_name"])
+def test_code_is_formatted_whatever_the_name(tmp_path: Path, name: str) -> None:
+    for kind in PROJECTS:
+        llmb.new_plugin(name, kind, tmp_path / kind)
+    ruff = [sys.executable, "-m", "ruff", "format", "--no-cache", "--diff", "."]
+    done = subprocess.run(ruff, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+
+
+def test_two_projects_are_tested_by_one_call_of_pytest(tmp_path: Path) -> None:
+    """Each has a file test_contract.py, and authors write a test_log.py into each."""
+    projects = [str(llmb.new_plugin(name, "extension", tmp_path)[0].parent) for name in ("one", "two")]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", "-p", "no:cacheprovider", *projects]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert {"TestOne", "TestTwo"} <= set(re.findall(r"Test\w+", done.stdout))
+
+
 def test_the_example_of_a_framework_runs_here(tmp_path: Path) -> None:
     llmb.new_plugin("my_trainer", "framework", tmp_path)
     project = tmp_path / "llmb-my-trainer"
@@ -190,7 +208,7 @@ def test_a_project_passes_its_tests_and_its_steps_work(
     assert build == "uv build"  # which would install hatchling from the index
     commands = [*written, "python -m build --no-isolation", "ruff check .", "ruff format --check ."]
     if kind != "pack":  # which has no code
-        commands.append("mypy src tests")
+        commands.append("mypy")
     env = {**environment.env, "MYPY_CACHE_DIR": str(environment.folder / "mypy")}
     for command in commands:
         done = subprocess.run(command.split(), cwd=project, env=env, capture_output=True, text=True, check=False)

@@ -35,7 +35,8 @@ class __Name__(FrameworkHooks[Options]):
         degrees, model = run.parallelism, run.model
         errors = [*unsupported_degrees(run, ("pp", "vp", "cp", "ep", "etp"))]
         if run.profile:
-            errors.append(Fault(message="__name__ starts no profiler", key="profile", expected="no table [profile]"))
+            message = "__name__ starts no profiler"
+            errors.append(Fault(message=message, key="profile", expected="no table [profile]"))
         if errors:
             raise SpecError(*errors)
         script = f"{run.paths.run}/train.py"
@@ -47,8 +48,8 @@ class __Name__(FrameworkHooks[Options]):
             *(f"--query-groups={model.query_groups}", f"--vocab={model.vocab}", f"--seq-len={model.seq_len}"),
             *run.options.args,
         )
-        program = (files("llmb___name__") / "train.py").read_text(encoding="utf-8")  # core copies it to the target
-        return run.job((Phase(name="train", command=command),), files={script: program})
+        program = files("llmb___name__") / "train.py"  # core copies it to the target
+        return run.job((Phase(name="train", command=command),), files={script: program.read_text(encoding="utf-8")})
 
     @hookimpl
     def parse_log(self, run: Run[Options] | None) -> LogParser:

@@ -45,8 +45,8 @@ def cancel_jobs(tickets: Sequence[JobHandle], host: Host) -> None:
 
 def _run(host: Host, calls: Sequence[Sequence[str]], error: type[TargetError] = TargetError) -> str:
     """Run functions of commands.sh on the host, and return their output. Raise the error if one fails."""
-    lines = [resource_text("llmb___name__", "commands.sh"), *(f"{shlex.join(call)} || exit 1" for call in calls)]
-    result = host.run("\n".join(lines))
+    functions = resource_text("llmb___name__", "commands.sh")
+    result = host.run("\n".join([functions, *(f"{shlex.join(call)} || exit 1" for call in calls)]))
     if result.exit_code:
         raise error(f"cannot start or query jobs: {result.stderr.strip() or f'exit code {result.exit_code}'}")
     return result.stdout

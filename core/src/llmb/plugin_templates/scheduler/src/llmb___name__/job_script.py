@@ -21,9 +21,8 @@ from llmb___name__.options import Options
 
 def job_script(job: Job, target: Target[Options]) -> str:
     """Return the script: settings with every value quoted, the functions of script.sh, and the phases."""
-    return "\n".join(
-        [*_settings(job, target), job_functions(), resource_text("llmb___name__", "script.sh"), *_calls(job)]
-    )
+    functions = resource_text("llmb___name__", "script.sh")
+    return "\n".join([*_settings(job, target), job_functions(), functions, *_calls(job)])
 
 
 def _settings(job: Job, target: Target[Options]) -> Iterator[str]:
