@@ -167,6 +167,20 @@ def test_a_mismatch_exits_with_1_and_is_named(llmb: Llmb, run_id: str, tmp_path:
         assert mismatch in answer.out
 
 
+@pytest.mark.parametrize(("kind", "key"), [("framework", 'recipe = "'), ("scheduler", 'scheduler = "')])
+def test_a_missing_plugin_is_an_error_and_no_mismatch(
+    llmb: Llmb, run_id: str, tmp_path: Path, kind: str, key: str
+) -> None:
+    llmb("bundle", run_id, "-o", tmp_path / "b.tar.gz")
+    files = unpack(tmp_path / "b.tar.gz")
+    name = f"runs/{run_id}/run.toml"
+    files[name] = files[name].replace(f"\n{key}".encode(), f"\n{key}missing_".encode(), 1)
+    answer = llmb("bundle", "--verify", pack(tmp_path / "other.tar.gz", with_new_manifest(files)))
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith(f"llmb: {kind} plugin 'missing_")
+    assert "' is not installed" in answer.err
+
+
 def test_the_records_beside_a_damaged_one_are_compared_too(llmb: Llmb, toy: Any, tmp_path: Path) -> None:
     workload = {"recipe": "toy/judged", "dtype": "fp8", "repeats": 2}
     ids = sorted(each.run_id for each in library.run(library.load(toy.spec(workload=workload))))

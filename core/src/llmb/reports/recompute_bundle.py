@@ -17,7 +17,7 @@ from llmb.judging.grade import Grader
 from llmb.judging.save_grade import imported_logs
 from llmb.logs.steps_csv import steps_csv
 from llmb.planning import plan_run
-from llmb.plugins.addresses import address_in
+from llmb.plugins.addresses import address_in, framework_of, is_file_address
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.copy_and_parse_logs import RunLogs
@@ -25,6 +25,7 @@ from llmb.records.provenance import find_other_gpus
 from llmb.records.record import RunRecord
 from llmb.reports.bundle_files import describe_files, report_tables, without_folder, write_files
 from llmb.spec.choose_point import published_point
+from llmb.spec.document import string_of
 from llmb.spec.export import import_run
 from llmb.values.errors import LlmbError, LogError, RecordError, SpecError
 from llmb.values.frozen import table_of
@@ -54,6 +55,7 @@ def _recompute(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterat
     repeats: dict[str, list[RunRecord]] = {}
     for record in records:
         try:
+            _load_plugins(record, registry)
             provenance = record.spec().get("provenance", {})
             if "imported" in provenance:
                 repeats.setdefault(provenance.get("first_repeat", record.run_id), []).append(record)
@@ -68,6 +70,15 @@ def _recompute(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterat
             yield f"{imported[0].run_id}: {error}"
         except (RecordError, SpecError) as error:
             yield from _describe_damage(error)
+
+
+def _load_plugins(record: RunRecord, registry: PluginRegistry) -> None:
+    """Load the plugins that a run names. Raise PluginError if one is missing: nothing differs then."""
+    recipe, scheduler = string_of(record.spec(), "workload", "recipe"), string_of(record.spec(), "target", "scheduler")
+    if recipe and not is_file_address(recipe):
+        registry.framework(framework_of(recipe))
+    if scheduler:
+        registry.scheduler(scheduler)
 
 
 def _describe_damage(error: LlmbError) -> Iterator[str]:
