@@ -13,6 +13,7 @@ from llmb.hosts.host_connections import HostConnections
 
 ONE: Any = 1
 SESSION: Any = Session([], [], HostConnections())
+NAMES: Any = ["a"]
 WORKLOADS: Any = [llmb.Workload.__new__(llmb.Workload)]
 POINT = {"recipe": "maxtext/llama2-tiny", "gpu_type": "cpu", "dtype": "fp32"}
 WORKLOAD = 'expected Workload, such as llmb.load("spec.toml")'
@@ -52,6 +53,20 @@ WORKLOAD = 'expected Workload, such as llmb.load("spec.toml")'
             lambda: llmb.json_schema("x"),
             "json_schema(): kind: invalid value \"x\"; expected 'spec' or 'recipe' or 'framework file'",
         ),
+        (
+            lambda: llmb.new_plugin("x", "frame", Path()),
+            "new_plugin(): kind: invalid value \"frame\"; expected 'declared' or",
+        ),
+        (lambda: llmb.new_plugin("x", "pack", "folder"), 'into: "folder" is of type str; expected Path'),
+        (lambda: llmb.load_recipe(ONE), "load_recipe(): address: 1 is of type int; expected str"),
+        (lambda: llmb.fold_hosts("node1"), "expected a list of str, such as ['node1']"),
+        (lambda: llmb.sort_gpu_types("h100"), "expected a list of str, such as ['h100']"),
+        (lambda: llmb.sort_dtypes("bf16"), "expected a list of str, such as ['bf16']"),
+        (lambda: llmb.fold_releases(NAMES), 'recipes: ["a"] is of type list; expected a list of Recipe'),
+        (lambda: llmb.find_repeats(NAMES), 'results: ["a"] is of type list; expected a list of RunResult'),
+        (lambda: llmb.judge_sets(NAMES), 'results: ["a"] is of type list; expected a list of RunResult'),
+        (lambda: llmb.read_reported_runs(NAMES), 'results: ["a"] is of type list; expected a list of RunResult'),
+        (lambda: llmb.read_steps_text(ONE), "directory: 1 is of type int; expected str or Path"),
         (lambda: llmb.junit_xml("abc"), 'expected Report, such as llmb.report("RUN")'),
         (lambda: llmb.runs_csv("abc"), "expected a list of ReportedRun"),
         (lambda: llmb.load(*[]), "load() missing 1 required positional argument: 'spec'"),
@@ -63,3 +78,30 @@ def test_an_argument_of_a_wrong_type_is_named_with_what_to_pass_instead(
     with pytest.raises(TypeError, match=re.escape(message)) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("gpus", [0, -1, 10**12])
+def test_an_impossible_number_of_gpus_is_an_error_of_llmb(tmp_path: Path, gpus: int) -> None:
+    recipe, log = tmp_path / "mine.toml", tmp_path / "a.log"
+    keys = 'steps = 3\nseq_len = 8\nparams = 1e6\nglobal_batch_size = 8\ndtypes = ["fp32"]\n'
+    recipe.write_text(f'command = ["true"]\nlog.line = "step {{step}}: {{time_s}} s"\n[recipe]\n{keys}')
+    log.write_text("step 1: 0.5 s\n")
+    point: Any = {"gpu_type": "cpu", "dtype": "fp32", "gpus": gpus}
+    for call in (
+        lambda: llmb.metrics(str(recipe), step_time_s=1.0, **point),
+        lambda: llmb.grade(log, recipe=str(recipe), **point),
+        lambda: llmb.parse(log, recipe=str(recipe), gpus=gpus),
+    ):
+        with pytest.raises(llmb.RecipeError, match=f"^gpus: invalid value {gpus}; expected an integer from 1 to "):
+            call()
+
+
+def test_a_negative_limit_is_an_error_of_llmb() -> None:
+    with pytest.raises(llmb.SpecError, match=r"^limit: invalid value -1; expected an integer of at least 0$"):
+        llmb.find_runs(limit=-1)
+
+
+def test_the_directory_of_a_result_is_that_of_its_steps(tmp_path: Path) -> None:
+    (tmp_path / "steps.csv").write_text("step\n1\n")
+    result = llmb.RunResult.from_dict({"run_id": "a", "directory": str(tmp_path)})
+    assert llmb.read_steps_text(result.directory) == "step\n1\n"

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from llmb.values.arguments import check_arguments
+
 NUMBERED = re.compile(r"(.*?)(\d+)$")
 
 
+@check_arguments
 def fold_hosts(names: Iterable[str]) -> str:
     """Return host names with consecutive numbers folded into ranges."""
     ranges: list[tuple[str, str, str]] = []  # prefix, first and last number as text

@@ -13,6 +13,7 @@ from llmb.analysis.verdict import Candidate, Judgement, Repeat, judge_set
 from llmb.records.list_runs import select_records
 from llmb.records.result import RunResult
 from llmb.records.run_filters import has_repeats_of
+from llmb.values.arguments import check_arguments
 from llmb.values.run_states import Verdict
 
 
@@ -37,6 +38,7 @@ class RepeatSet:
         return attrs.asdict(self)
 
 
+@check_arguments
 def judge_sets(results: Iterable[RunResult]) -> list[RepeatSet]:
     """Judge runs together with their repeats among ``results``, in the order of the first repeats."""
     sets: dict[str, list[RunResult]] = {}
@@ -45,6 +47,7 @@ def judge_sets(results: Iterable[RunResult]) -> list[RepeatSet]:
     return [_judge(sorted(runs, key=lambda run: run.repeat)) for runs in sets.values()]
 
 
+@check_arguments
 def find_repeats(results: Sequence[RunResult]) -> list[RunResult]:
     """Return runs together with their recorded repeats. Raise RecordError if the records are unreadable."""
     known = {result.run_id for result in results}

@@ -15,6 +15,7 @@ from typing import Literal, get_args
 from llmb.plugins.declared.propose_line import propose_lines
 from llmb.plugins.installed_names import plugin_packages
 from llmb.scripts.job_functions import job_functions
+from llmb.values.arguments import check_arguments
 from llmb.values.errors import LlmbError
 
 PluginKind = Literal["declared", "framework", "scheduler", "extension", "pack"]
@@ -22,6 +23,7 @@ PLUGIN_KINDS: tuple[str, ...] = get_args(PluginKind)
 """The kinds of plugins that have a template."""
 
 
+@check_arguments
 def new_plugin(name: str, kind: PluginKind, into: Path, *, log: Path | None = None) -> tuple[Path, ...]:
     """Write a new plugin from the template of its kind, below the folder ``into``. Return the written files.
 

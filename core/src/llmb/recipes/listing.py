@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from llmb.recipes.accelerators import accelerators
+from llmb.values.arguments import check_arguments
 from llmb.values.error_text import unknown_name
 from llmb.values.errors import Fault
 from llmb.values.model import Accelerator
@@ -66,12 +67,14 @@ class PointFilter:
         )
 
 
+@check_arguments
 def sort_gpu_types(names: Iterable[str]) -> list[str]:
     """Sort GPU types without repetitions, the newest first: by ``gpus.toml``, then those that it lacks by name."""
     order = {name: place for place, name in enumerate(reversed(tuple(accelerators())))}
     return sorted(set(names), key=lambda name: (order.get(name, len(order)), name))
 
 
+@check_arguments
 def sort_dtypes(names: Iterable[str]) -> list[str]:
     """Sort dtypes without repetitions, the widest first: by their order in ``gpus.toml``, then by name."""
     known = dict.fromkeys(dtype for each in accelerators().values() for dtype in each.dtypes)

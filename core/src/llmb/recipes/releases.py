@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from llmb.values.arguments import check_arguments
 from llmb.values.error_text import invalid_value
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import merged
@@ -70,6 +71,7 @@ def release_numbers(release: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", release)]
 
 
+@check_arguments
 def fold_releases(recipes: Iterable[Recipe]) -> list[tuple[Recipe, tuple[str, ...]]]:
     """Return the first recipe of each name with the releases of the others, in the order of the recipes."""
     by_name: dict[str, list[Recipe]] = {}

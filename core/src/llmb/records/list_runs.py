@@ -17,7 +17,7 @@ from llmb.records.result import RunResult, read_result
 from llmb.records.run_filters import Condition, check_sort_key, parse_filters
 from llmb.records.runs_database import Row, RunsDatabase, columns_of, open_database, open_in_memory
 from llmb.values.arguments import check_arguments
-from llmb.values.errors import RecordError
+from llmb.values.errors import Fault, RecordError, SpecError
 
 CLOCK_STEP_NS = 2_000_000_000
 """The coarsest clock of a file system. Two changes within one step may leave the same modification time."""
@@ -57,9 +57,11 @@ def find_runs(
 
     ``sort`` is created, step_time, ratio, mfu or gpus; runs without a value come last. Of the runs sorted by their
     creation, a ``limit`` keeps the newest. ``rescan`` reads every record again. Raise SpecError for an invalid filter,
-    and RecordError if the folder of records is unreadable.
+    sort key or limit, and RecordError if the folder of records is unreadable.
     """
     check_sort_key(sort)
+    if limit is not None and limit < 0:
+        raise SpecError(Fault(message=f"invalid value {limit}", key="limit", expected="an integer of at least 0"))
     return select_records(parse_filters(filters), sort=sort, reverse=reverse, limit=limit, rescan=rescan)
 
 

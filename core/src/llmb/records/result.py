@@ -188,9 +188,13 @@ def _known_values(cls: type, table: Mapping[str, Any]) -> tuple[dict[str, Any], 
     return decode_fields(known, cls, "", required=False)
 
 
-def read_steps_text(directory: Path) -> str:
-    """Return the CSV of the steps in the record of a run, "" before there is a result. Raise RecordError."""
-    file = directory / STEPS_FILE
+@check_arguments
+def read_steps_text(directory: str | Path) -> str:
+    """Return the CSV of the steps of a run, "" before there is a result. Raise RecordError for a damaged file.
+
+    ``directory`` is that of the record: `RunResult.directory`.
+    """
+    file = Path(directory) / STEPS_FILE
     try:
         return (read_file(file) or b"").decode()
     except ValueError as error:

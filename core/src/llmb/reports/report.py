@@ -45,6 +45,7 @@ def describe_runs(found: Sequence[RunResult], *, masked: bool = False) -> Report
     return Report(sets=tuple(sets), settings=tuple(_collect_settings(list(runs.values()))), llmb_version=VERSION)
 
 
+@check_arguments
 def read_reported_runs(results: Iterable[RunResult]) -> list[ReportedRun]:
     """Return runs with their steps and settings, for `runs_csv`."""
     registry, clean = PluginRegistry(), Cleaner(known_secrets(()))

@@ -16,6 +16,7 @@ from llmb.values.frozen import FrozenMap
 from llmb.values.model import Parallelism
 from llmb.values.nearest_name import nearest_name
 from llmb.values.recipe import Point, Recipe
+from llmb.values.scalars import LARGEST
 from llmb.values.with_changes import with_changes
 
 SET_BATCH = ", or set parallelism.global_batch_size"
@@ -176,6 +177,7 @@ def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, varian
 
     A recipe without [[points]] has one for any number of GPUs.
     """
+    check_gpus(gpus)
     errors: list[Fault] = []
     points = published_points(recipe, gpu_type, dtype, errors)
     points = select_variant(recipe, points, variant, None, errors)
@@ -216,6 +218,13 @@ def _gpus_error(recipe: Recipe, points: tuple[Point, ...], gpus: int) -> Fault:
         key="workload.gpus",
         expected=format_choices(sorted({point.gpus for point in points})) + SET_BATCH,
     )
+
+
+def check_gpus(gpus: int) -> None:
+    """Raise RecipeError if no run can have this number of GPUs."""
+    if not 1 <= gpus <= LARGEST:
+        expected = f"an integer from 1 to {LARGEST}"
+        raise RecipeError(Fault(message=f"invalid value {gpus}", key="gpus", expected=expected))
 
 
 def for_arguments(error: Fault) -> Fault:

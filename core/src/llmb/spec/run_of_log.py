@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.choose_point import example_points, for_arguments
+from llmb.spec.choose_point import check_gpus, example_points, for_arguments
 from llmb.spec.document import Document
 from llmb.spec.export import with_any_target
 from llmb.spec.resolve import resolve
@@ -19,6 +19,8 @@ def run_of_log(address: str, gpus: int | None, registry: PluginRegistry) -> Run[
 
     Raise RecipeError or PluginError for an unknown recipe, and SpecError if it does not run on these GPUs.
     """
+    if gpus is not None:
+        check_gpus(gpus)
     points = example_points(registry.recipe(address))
     point = next((each for each in points if each.gpus == gpus), points[0])
     return run_of_point(address, attrs.evolve(point, gpus=gpus or point.gpus, variant=None), registry)

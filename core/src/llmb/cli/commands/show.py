@@ -34,7 +34,7 @@ def show(
 
 def _steps_text(result: llmb.RunResult) -> str:
     """Return the CSV of the steps. Raise RecordError if the run has none yet, or if a file of its record is missing."""
-    if text := llmb.read_steps_text(Path(result.directory)):
+    if text := llmb.read_steps_text(result.directory):
         return text
     if result.ended:
         raise llmb.RecordError(f"{Path(result.directory, 'steps.csv')} is missing")
