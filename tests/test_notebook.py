@@ -58,4 +58,6 @@ def test_values_have_tables_with_escaped_text() -> None:
     assert result.metrics
     assert "MFU (%)" in result.metrics._repr_html_()
     a, b = record_runs([[7.0] * 10]), record_runs([[8.0] * 10])
-    assert "+14.3 % ±" in llmb.compare(a[0], b[0])._repr_html_()
+    html = llmb.compare(a[0], b[0])._repr_html_()
+    assert "+14.3 % ±" in html
+    assert "<caption>1 run compared with 1</caption>" in html

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
-from llmb.values.error_text import format_count, format_value, hide_passwords
+from llmb.values.error_text import format_count, format_value, hide_passwords, invalid_value
 from llmb.values.nearest_name import nearest_name
 
 NAMES = ("nemo_launcher", "megatron_bridge", "MaxText", "maxtext_extra")
@@ -46,9 +49,21 @@ def test_a_count_of_five_digits_is_grouped() -> None:
 
 
 @pytest.mark.parametrize("count", [19, 20, 21, 5000])
-def test_a_list_is_cut_without_a_bracket_at_its_end(count: int) -> None:
+def test_a_long_list_is_cut(count: int) -> None:
     complete = f"[{', '.join(['1'] * count)}]"
-    assert format_value([1] * count) == complete[:60]
+    assert format_value([1] * count) == (complete if len(complete) <= 60 else f"{complete[:57]}...")
+
+
+@pytest.mark.parametrize(("count", "shown"), [(58, f'"{"x" * 58}"'), (59, f'"{"x" * 56}...'), (99, f'"{"x" * 56}...')])
+def test_a_long_text_is_cut_visibly(count: int, shown: str) -> None:
+    assert format_value("x" * count) == shown
+
+
+def test_a_value_of_a_type_that_toml_does_not_have_is_named_with_its_type() -> None:
+    values = [1, "a", True, None, [1], {}, Path("a"), Fraction(3), b"a", date(2026, 1, 2)]
+    assert [invalid_value(value).removeprefix("invalid value ") for value in values] == [
+        *("1", '"a"', "true", "None", "[1]", "{...}", "a (PosixPath)", "3 (Fraction)", "b'a' (bytes)", "2026-01-02")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord, runs_folder
 from llmb.records.result import RunResult
 from llmb.spec.export import import_run
+from llmb.values.error_text import counted
 from llmb.values.html_table import html_table
 
 AT_POINT = ("recipe", "gpu_type", "dtype", "variant", "gpus")
@@ -109,7 +110,7 @@ class RunComparison:
             for each in self.points
         ]
         other = "the baseline" if self.b == "baseline" else f"{len(self.b)}"
-        return html_table(f"{len(self.a)} runs compared with {other}", columns, rows)
+        return html_table(f"{counted(len(self.a), 'run')} compared with {other}", columns, rows)
 
 
 @attrs.frozen(kw_only=True)

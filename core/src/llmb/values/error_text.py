@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, time
 from typing import Any
 
 import attrs
@@ -78,12 +79,14 @@ def count_others(names: Sequence[str], most: int) -> str:
 
 
 def invalid_value(value: Any) -> str:
-    """Return the message of an invalid value."""
-    return f"invalid value {format_value(value)}"
+    """Return the message of an invalid value, with its type if TOML has no such type: ``invalid value 1 (int64)``."""
+    is_toml = isinstance(value, bool | int | float | str | list | tuple | Mapping | date | time | None)
+    is_described = is_toml or attrs.has(type(value))
+    return f"invalid value {format_value(value)}" + ("" if is_described else f" ({type(value).__name__})")
 
 
 def format_value(value: Any) -> str:
-    """Return a value as TOML writes it, for a message: cut to `LONGEST_VALUE`. A table is ``{...}``.
+    """Return a value as TOML writes it, for a message: cut to `LONGEST_VALUE`, with a mark. A table is ``{...}``.
 
     Invisible characters, as text from a page may have, are escaped.
     """
@@ -92,11 +95,15 @@ def format_value(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{...}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(format_value, value[:MOST_ITEMS]))}]"[:LONGEST_VALUE]
+        return _cut(f"[{', '.join(map(format_value, value[:MOST_ITEMS]))}]")
     if isinstance(value, str):
         text = json.dumps(hide_passwords(value)[:LONGEST_VALUE], ensure_ascii=False)  # JSON escapes what TOML does
-        return "".join(map(_visible, text))[:LONGEST_VALUE]
-    return f"a {type(value).__name__}" if attrs.has(type(value)) else str(value)[:LONGEST_VALUE]
+        return _cut("".join(map(_visible, text)))
+    return f"a {type(value).__name__}" if attrs.has(type(value)) else _cut(str(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
 
 
 def _visible(character: str) -> str:
