@@ -228,6 +228,20 @@ def test_descriptions_are_markdown(kind: Any) -> None:
     assert "``" not in json.dumps(llmb.json_schema(kind))
 
 
+def conditions(schema: Any) -> Iterator[Any]:
+    if isinstance(schema, dict):
+        yield from [schema["if"]] if "if" in schema else []
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from conditions(part)
+
+
+@pytest.mark.parametrize("kind", ["spec", "recipe", "framework file"])
+def test_no_condition_forbids_keys_in_a_strict_editor(kind: Any) -> None:
+    """Tombi takes a condition that excludes keys for the schema of the table, and warns of each key in the file."""
+    found = [each for each in conditions(llmb.json_schema(kind)) if "not" in each]
+    assert [each for each in found if each.get("additionalProperties") is not True] == []
+
+
 def test_a_spec_begins_with_the_line_for_editors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     llmb_command = command_line(capsys)
     done = llmb_command("recipes", "maxtext/llama2-tiny", "--toml", "--schema")

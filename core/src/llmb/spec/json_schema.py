@@ -116,7 +116,8 @@ def _recipe() -> Schema:
             "additionalProperties": _ANY_TABLE,
         },
     }
-    return {**_without_required(table), "if": {"not": {"required": ["shared"]}}, "then": table}
+    is_complete = {"not": {"required": ["shared"]}, "additionalProperties": True}  # else tombi warns of every key
+    return {**_without_required(table), "if": is_complete, "then": table}
 
 
 def _without_required(schema: Any) -> Any:
