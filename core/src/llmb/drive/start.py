@@ -50,7 +50,7 @@ def start(
     """Check and record every run of a workload, and return a session that drives them.
 
     ``report_activity``, if any, is called with what llmb is about to do, such as ``connecting to eos``. ``registry``
-    may have loaded plugins already.
+    may have loaded plugins already. The function connects to the target: call it in a thread beside an event loop.
 
     Raise SpecError with all errors, or TargetError, before anything is recorded. Raise RecordError if recording fails.
     """
