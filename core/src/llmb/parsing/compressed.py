@@ -1,8 +1,7 @@
-"""Logs that cannot be searched in place: compressed ones, pipes, and those in another encoding."""
+"""Logs that cannot be searched in place: compressed ones, pipes, and those that are not lines of text."""
 
 from __future__ import annotations
 
-import codecs
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import IO
 
+from llmb.parsing.convert import converted, needs_conversion
 from llmb.parsing.file_filter import BEGIN, beginning, is_binary, sample
 from llmb.values.errors import Fault, LogError
 
@@ -45,8 +45,6 @@ def explain_unreadable(part: bytes) -> str | None:
         return f"is compressed by {kind}; unpack it first"
     if is_tar(part):
         return "is a tar archive; unpack it first"
-    if part.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "is text in UTF-16; convert it first with `iconv -f utf-16 -t utf-8`"
     return None
 
 
@@ -57,10 +55,11 @@ def unpacked_name(path: Path) -> str:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """Copy a pipe or a compressed log into a temporary file. Yield its path, or ``path`` if neither is possible.
+    """Copy a log into a temporary file as plain text, and yield its path. Yield ``path`` if the log is plain text.
 
-    The cause of a failure is searched forwards and backwards, which takes a pass for each step in a compressed file,
-    and is impossible in a pipe. Raise LogError if the log is damaged or unreadable, or the disk is full.
+    Pipes, compressed logs, UTF-16 and JSON records are copied. The cause of a failure is searched forwards and
+    backwards, which takes a pass for each step in a compressed file, and is impossible in a pipe. Raise LogError if the
+    log is damaged or unreadable, or the disk is full.
     """
     stream = _open_pipe(path) or _opened(path)
     if stream is None:
@@ -70,7 +69,7 @@ def unpacked(path: Path) -> Iterator[Path]:
         try:
             plain = Path(stack.enter_context(TemporaryDirectory(prefix="llmb-")), path.name)
             with stream, plain.open("wb") as file:
-                file.writelines(_blocks(stream, path))
+                file.writelines(converted(_blocks(stream, path)))
         except OSError as error:
             message = f"cannot be written into {gettempdir()}: {error.strerror}"
             raise LogError(Fault(message=message, file=str(path))) from error
@@ -86,7 +85,7 @@ def sample_unpacked(path: Path) -> bytes:
     if stream is None:
         return sample(path)
     with stream:
-        blocks = _blocks(stream, path)
+        blocks = converted(_blocks(stream, path))
         begin = next(blocks, b"")
         return b"".join(block[:BEGIN] for block in (begin, *islice(blocks, SAMPLED))) if is_binary(begin) else begin
 
@@ -106,9 +105,11 @@ def _open_pipe(path: Path) -> IO[bytes] | None:
 
 
 def _opened(path: Path) -> IO[bytes] | None:
-    module = MODULES.get(_compression(beginning(path)) or "")
+    """Return the opened log if it is compressed or must be converted, else None."""
+    begin = beginning(path)
+    module = MODULES.get(_compression(begin) or "")
     if module is None:
-        return None
+        return path.open("rb") if needs_conversion(begin) else None
     try:
         opened: IO[bytes] = import_module(module).open(path)
     except ImportError:  # Python was built without this module
