@@ -143,6 +143,8 @@ def test_two_ranks_one_step_apart_never_look_like_a_restart() -> None:
         (range(15), range(2)),
         (range(10, 210, 10), range(10, 60, 10)),
         (range(100, 150), range(100, 110)),
+        (range(500, 700, 10), range(10, 60, 10)),
+        (range(509, 700, 10), range(9, 60, 10)),
     ],
     ids=str,
 )

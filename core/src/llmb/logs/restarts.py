@@ -5,8 +5,9 @@ The rules, for the lines of one rank or of ranks that are not labelled:
 - A number that goes back is a step printed again, by a late rank or after a rewind to a checkpoint. It replaces the
   earlier step, and the run continues.
 - A number that equals the one before it is a line printed twice, for example by two handlers of Python's logging.
-- A new run may begin if the number is 0, 1, or the first number of this run. It begins if the next number continues
-  from there and is nearer to that number than to the end of the run.
+- A new run may begin if the number is 0, 1, or the first number of this run. If each tenth step is printed, it may also
+  begin at 10. It begins if the next number continues from there and is nearer to that number than to the end of the
+  run.
 - Until the next number is known, the step is held back. If the next number exceeds all numbers of the run, or the log
   ends, the step was only a late line.
 - No run begins in a log with its newest line first: its numbers have only fallen, several times.
@@ -34,7 +35,7 @@ class _Rank:
     """Numbers that one rank has printed.
 
     ``first`` is the lowest number of the start, and ``last`` the one printed last. ``rises`` counts the numbers above
-    all before them, and ``falls`` those below ``first``.
+    all before them, and ``falls`` those below ``first``. ``interval`` is the last rise.
     """
 
     first: int
@@ -42,6 +43,7 @@ class _Rank:
     last: int
     rises: int = 0
     falls: int = 0
+    interval: int = 1
     held: dict[int, Step] = attrs.field(factory=dict)
 
     def may_begin_run(self, number: int) -> bool:
@@ -50,7 +52,7 @@ class _Rank:
             return False
         if number == self.first:
             return self.rises > 0
-        if number <= min(1, self.first):
+        if number <= min(self.interval, self.first):
             return True
         return number == 1 and self.rises >= FIRST_LINE_LOST
 
@@ -72,6 +74,7 @@ class Numbering:
         elif rank.held:
             return self._decide(step, rank, label)
         elif number > rank.highest:
+            rank.interval = number - rank.highest
             rank.highest = number
             rank.rises += 1
         elif rank.may_begin_run(number):
