@@ -210,7 +210,15 @@ def test_a_line_of_nemo_2(prefix: str) -> None:
             "max_memory_reserved": 127785762816.0,
             "consumed_samples": 15360.0,
         },
+        mean_of=None,
     )
+
+
+def test_values_of_nemo_2_are_means_since_the_line_before(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("".join(f"{NEMO_2.format(n)}{NEMO_2_TIME}\n" for n in (4, 9, 14, 19)))
+
+    assert [step.mean_of for step in parse(log, framework="nemo_launcher").steps][1:] == [5, 5, 5]
 
 
 def test_a_line_without_a_timing_is_a_step_without_a_time() -> None:
@@ -223,6 +231,13 @@ def test_text_directly_after_the_last_value_is_skipped() -> None:
     [step] = steps("Training epoch 0, iteration 2/9 | global_step: 2 | consumed_samples: 384[NeMo W 2025] Dropping\n")
 
     assert step.figures["consumed_samples"] == 384.0
+
+
+@pytest.mark.parametrize("number", ["1.", "12.", "1,234"])
+def test_a_number_that_is_cut_or_has_a_comma_is_skipped(number: str) -> None:
+    [step] = steps(f"{NEMO_2.format(2)}train_step_timing in s: {number}[NeMo W 2025] Dropping\n")
+
+    assert (step.step, step.time_s) == (2, None)
 
 
 def test_validation_is_no_training_step() -> None:

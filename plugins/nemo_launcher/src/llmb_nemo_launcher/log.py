@@ -31,7 +31,7 @@ _PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
 _ITERATION = re.compile(rb"Training epoch \d+, iteration (\d{1,15})/(\d{1,15}) \| ")
 _DLLOGGER = re.compile(rb"DLL \S+ \S+ - (\d{1,15}) ")
 _BUFFER_SIZE = re.compile(rb"(?:^|[\s|])buffer_size: (\d{1,6})\s*$")
-_NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|nan|inf)")
+_NUMBER = re.compile(r"-?(?:\d++(?:\.\d++)?+(?!\.|,\d)(?:e[+-]?\d+)?|nan|inf)")
 _FOUR_DIGITS = re.compile(r"(?!0*\.?0)[\d.]{5}")
 
 
@@ -42,7 +42,8 @@ class NeMoLog(LineParser):
     numbers have about four digits, so the step is the 2 of 2/20, after the steps of the epochs before. If DLLogger
     prints the same step in full, its numbers count. DLLogger counts steps from 0, so its step 1 is the step 2 of
     2/20. NeMo 2 prints ``Training epoch 0, iteration 1/19 | global_step: 1 | ...``, where the iteration is counted
-    per epoch and the step is ``global_step``. Copies of such lines may be wrapped before or after a ``|``.
+    per epoch and the step is ``global_step``. Its values are means since the line before (``log_interval``). Copies of
+    such lines may be wrapped before or after a ``|``.
 
     ``timing_buffer`` is the number of steps over which NeMo 1 averages its times, if the recipe states it; otherwise
     the log may. ``first_step`` is for a run, because it must be known before there is a log. ``printed_every`` is the
@@ -209,7 +210,7 @@ def _iteration(iteration: int, text: bytes, *, torn: bool) -> Step | None:
     if not values:
         return None
     number = values.pop("global_step", float(iteration))
-    return _step(int(number), values) if 0 <= number < _MOST_STEPS else None
+    return _step(int(number), values, mean_of=None) if 0 <= number < _MOST_STEPS else None
 
 
 def _values(text: bytes, between: str, after_name: str) -> dict[str, float]:
@@ -233,7 +234,7 @@ def _is_complete(field: str) -> bool:
     return name in (_STEP_TIME, _STEP_LOSS) and _FOUR_DIGITS.fullmatch(value) is not None
 
 
-def _step(number: int, values: dict[str, float], mean_of: int = 1) -> Step:
+def _step(number: int, values: dict[str, float], mean_of: int | None) -> Step:
     lightning_loss = values.pop("loss", None)  # Lightning's own loss, before NeMo printed another one
     return Step(
         step=number,
