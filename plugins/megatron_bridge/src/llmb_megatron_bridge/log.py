@@ -19,7 +19,7 @@ _STEP_TIME = b"Step Time"
 _NUMBERED = b"iteration "
 _SEPARATOR = b"|"
 
-_ITERATION = re.compile(rb"iteration +(\d{1,18}) */ *(\d{1,18})")
+_ITERATION = re.compile(rb"iteration +(\d{1,18}) */ *(\d{1,18}+)(?!,\d)")
 _NUMBER = rb"\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?"
 _STEP_TIME_LINE = re.compile(
     rb"Step Time ?: (%b)s(?: GPU utilization: (-?%b|nan|inf) ?(?:MODEL_)?TFLOP/s/GPU| ?, ?(%b) tok/s/gpu)"

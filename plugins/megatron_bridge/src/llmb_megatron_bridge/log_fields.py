@@ -25,7 +25,8 @@ _NAMES = {
 """Printed names of the attributes of a Step, with the divisor of the printed value."""
 
 _NUMBER = re.compile(
-    rb"\s*([-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?+|(?i:nan|inf)))([KMBT]\b|[GTP]FLOPS\b)?(?!:|[dhm] \d+[hms])"
+    rb"\s*([-+]?(?:\d++(?:,\d{3}(?!\d))*+(?:\.\d*+)?(?:[eE][-+]?\d++)?+|(?i:nan|inf)))"
+    rb"([KMBT]\b|[GTP]FLOPS\b)?(?!:|,\d|[dhm] \d+[hms])"
 )
 _SUFFIXES = {None: 1.0, b"K": 1e3, b"M": 1e6, b"B": 1e9, b"T": 1e12}  # Swiss AI
 _SUFFIXES |= {b"GFLOPS": 1e-3, b"TFLOPS": 1.0, b"PFLOPS": 1e3}  # GPT-NeoX
@@ -73,7 +74,7 @@ def read_fields(record: bytes, meanings: Meanings) -> tuple[dict[str, float], di
             match = _NUMBER.match(text)  # other text follows directly, or the field has two values or a suffix
             if match is None:
                 continue
-            value = float(match[1]) * _SUFFIXES[match[2]]
+            value = float(match[1].replace(b",", b"")) * _SUFFIXES[match[2]]
         if divisor:
             known.setdefault(meaning, value if divisor == 1 else round(value / divisor, 9))
         else:
