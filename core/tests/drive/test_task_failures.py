@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.drive.task_jobs import find_task_failure
+from llmb.drive.task_failure import find_task_failure
 from llmb.hosts.local_host import LocalHost
 from llmb.logs.last_message import LONGEST_MESSAGE
 from llmb.task_plans import TaskPlan

@@ -6,10 +6,10 @@ from contextlib import suppress
 from llmb.drive.runs_waiting_for_task import add_references, list_references, remove_references
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
 from llmb.drive.target_group import TargetGroup
+from llmb.drive.task_failure import find_task_failure
 from llmb.drive.task_jobs import (
     cancel_tasks,
     find_complete_tasks,
-    find_task_failure,
     poll_tasks,
     reject_without_space,
 )
