@@ -68,6 +68,15 @@ def test_an_include_in_a_section_of_another_host_has_no_effect(
     assert lookup(config.format(section.replace("other", "e?s")), included=included)["port"] == "6"
 
 
+def test_an_include_in_match_all_keeps_the_sections_of_its_files(lookup: Callable[..., dict[str, Any]]) -> None:
+    found = lookup("Match all\n  Include included", included="Host other\n  Port 6\nHost eos\n  Port 7")
+    assert found["port"] == "7"
+
+
+def test_a_section_ends_with_its_file(lookup: Callable[..., dict[str, Any]]) -> None:
+    assert lookup("Include first second", first="Host other\n  User me", second="Port 7")["port"] == "7"
+
+
 def test_an_unsupported_criterion_of_match_is_an_error(lookup: Callable[..., dict[str, Any]]) -> None:
     with pytest.raises(TargetError, match=r"config: invalid SSH configuration: llmb does not support Match localnetw"):
         lookup("Match localnetwork 10.0.0.0/8\n  Port 6")

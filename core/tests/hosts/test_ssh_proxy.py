@@ -73,3 +73,9 @@ def test_a_jump_host_may_be_an_ipv6_address(
     gateway = Connection("eos", config=fabric.Config(ssh_config=read_ssh_config(), lazy=True)).gateway
     assert (gateway.user, gateway.host, gateway.port) == address
     assert gateway.login_address == written
+
+
+def test_an_ipv6_jump_host_of_all_hosts_is_reached_directly(connection: Connection) -> None:
+    Path("~/.ssh/config").expanduser().write_text("Host *\n  ProxyJump [fe80::2]\n")
+    gateway = Connection("eos", config=fabric.Config(ssh_config=read_ssh_config(), lazy=True)).gateway
+    assert (gateway.host, gateway.gateway) == ("fe80::2", None)

@@ -15,6 +15,8 @@ from llmb_megatron_bridge.log_fields import Meanings, read_fields
         (b"12,345.6", 12.3456),
         (b"1,234,567", 1234.567),
         (b"345,6", None),  # a decimal comma
+        (b"1234,567", None),
+        (b"0,345", None),
         (b"12,34", None),
         (b"12,3456.7", None),
     ],

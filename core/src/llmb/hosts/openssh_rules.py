@@ -38,7 +38,7 @@ class OpenSSHConfig(SSHConfig):
                     raise ConfigParseError(f"Match {kind} has no value")
                 value = words.pop(0)
             found.append({"type": kind, "param": value, "negate": keyword.startswith("!")})
-        return found
+        return [each for each in found if each["type"] != "all"] or found  # paramiko checks nothing after "all"
 
     def _does_match(self, match_list: list[dict[str, Any]], *arguments: Any) -> Any:
         """Check whether all criteria hold. The last argument has the options that are known so far."""

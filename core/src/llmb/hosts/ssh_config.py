@@ -91,7 +91,7 @@ def _lines(file: Path, base: Path, depth: int, outer: str = "") -> Iterator[str]
             elif include := INCLUDE.match(line):
                 for included in _included(include[1], base) if depth else ():
                     yield from _lines(included, base, depth - 1, criteria)
-                yield section
+                    yield section
             else:
                 yield line
 

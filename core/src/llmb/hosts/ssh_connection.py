@@ -100,10 +100,11 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
         gateway: Connection | None = None
         for jump in jumps.split(","):
             jump = jump.strip().removeprefix("ssh://")
-            if self.derive_shorthand(jump)["host"] == self.original_host:
+            address = IPV6_ADDRESS.fullmatch(jump)
+            if (address[2] if address else self.derive_shorthand(jump)["host"]) == self.original_host:
                 return None  # "Host *" may set a jump host for all hosts, the jump host included
             options = {"config": self.config.clone(), "gateway": gateway, "connect_timeout": CONNECT_TIMEOUT_S}
-            if address := IPV6_ADDRESS.fullmatch(jump):
+            if address:
                 user, jump, port = address.groups()
                 options |= {"user": user, "port": int(port) if port else None}
             gateway = Connection(jump, **options)
