@@ -72,9 +72,11 @@ def _checked(record: RunRecord) -> RunRecord:
 
 
 def _find(wanted: str) -> RunRecord:
-    records = {record.run_id: record for record in all_records()}
-    if wanted in records:
-        return records[wanted]
+    complete_stale_sweeps()
+    names = folder_names()
+    if wanted in names and is_record(wanted):  # the view of a sweep looks up each run that ended
+        return RunRecord(runs_folder() / wanted)
+    records = {name: RunRecord(runs_folder() / name) for name in names if is_record(name)}
     begin, _, end = wanted.partition("…")  # by which tables shorten an id
     matching = sorted(each for each in records if begin and each.startswith(begin) and each.endswith(end))
     if len(matching) == 1:
