@@ -13,7 +13,7 @@ LINES = ["3: step 1: \x1b[1m1.5\x1b[0m s", 'a "quoted" word', "", "é"]
 TIME = "2026-01-02T03:04:05Z"
 
 
-def records(*texts: str, key: str = "log", **others: object) -> bytes:
+def records(*texts: object, key: str = "log", **others: object) -> bytes:
     return b"".join(json.dumps({key: text, **others}).encode() + b"\n" for text in texts)
 
 
@@ -33,6 +33,7 @@ def text_of(log: bytes, size: int = 1 << 20) -> str:
         records(*LINES, key="line", labels={"app": "llm"}, timestamp=TIME),
         records(*LINES, key="textPayload", severity="INFO", timestamp=TIME),
         records(*LINES, key="MESSAGE", __REALTIME_TIMESTAMP="1767323045000000"),
+        records(*([*line.encode()] for line in LINES), key="MESSAGE", __REALTIME_TIMESTAMP="1767323045000000"),
     ],
 )
 def test_each_record_of_a_log_service_becomes_its_line(log: bytes, size: int) -> None:

@@ -67,8 +67,13 @@ def _lines_of_records(blocks: Iterator[bytes], key: str, *, ends: bool) -> Itera
 
 
 def _text(line: bytes, key: str, *, ends: bool) -> bytes:
-    """Return the text of a record, or the line itself if it is no record."""
+    """Return the text of a record, or the line itself if it is no record.
+
+    journald writes a text with control characters, such as those of colours, as a list of bytes.
+    """
     text = _record(line).get(key)
+    if isinstance(text, list) and all(isinstance(byte, int) and 0 <= byte < 256 for byte in text):
+        return bytes(text) + b"\n"
     if not isinstance(text, str):
         return line + b"\n"
     return text.encode(errors="replace") + (b"" if ends else b"\n")
