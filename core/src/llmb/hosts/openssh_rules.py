@@ -55,8 +55,13 @@ class OpenSSHConfig(SSHConfig):
         return found
 
     def _tokenize(self, config: SSHConfigDict, target_hostname: str, key: str, value: str) -> str:
-        """Replace tokens, and in names of files also variables, ``%i`` and ``%k``."""
+        """Replace tokens, and in names of files also variables, ``%i`` and ``%k``.
+
+        paramiko looks up the name of this machine for each value, even if it contains no token.
+        """
         if key in FILE_KEYS:
             value = VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), value)
+            if "%" not in value:
+                return value
             value = value.replace("%i", str(os.getuid())).replace("%k", config.get("hostkeyalias", target_hostname))
         return str(super()._tokenize(config, target_hostname, key, value))  # type: ignore[misc]  # the same
