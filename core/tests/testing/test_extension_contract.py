@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from parts.contract_failures import find_failures
 
 from llmb.testing import ExtensionContract
 
@@ -37,16 +38,7 @@ def failures() -> dict[str, str]:
     class TestExtra(ExtensionContract):
         extension = "extra"
 
-    tests, found = TestExtra(), {}
-    for name in dir(tests):
-        if name.startswith("test_"):
-            try:
-                getattr(tests, name)()
-            except pytest.fail.Exception as failure:
-                found[name.removeprefix("test_")] = str(failure)
-            except pytest.skip.Exception:
-                continue
-    return found
+    return find_failures(TestExtra())
 
 
 def test_a_correct_extension_passes(active_site: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 import pytest
+from parts.contract_failures import find_failures
 
 from llmb.plugins.registry import PluginRegistry
 from llmb.testing import RecipePackContract
@@ -128,16 +129,7 @@ def failures() -> dict[str, str]:
     class TestAcme(RecipePackContract):
         pack = "acme"
 
-    tests, found = TestAcme(), {}
-    for name in dir(tests):
-        if name.startswith("test_"):
-            try:
-                getattr(tests, name)()
-            except pytest.fail.Exception as failure:
-                found[name.removeprefix("test_")] = str(failure)
-            except pytest.skip.Exception:
-                continue
-    return found
+    return find_failures(TestAcme())
 
 
 def test_a_correct_pack_passes(active_site: Any) -> None:

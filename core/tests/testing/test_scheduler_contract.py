@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
+from parts.contract_failures import find_failures, names_of
 
 import llmb
 from llmb.testing import LocalHost, SchedulerContract, live_jobs, scheduler_runs
@@ -167,23 +168,6 @@ def install(site: Any, folder: Path, planted: Planted | None = None) -> type[Sch
     return TestOdd
 
 
-def failures(tests: SchedulerContract, names: set[str]) -> dict[str, str]:
-    """Run contract tests. Return the messages of those that fail, by name."""
-    found = {}
-    for name in sorted(names):
-        try:
-            getattr(tests, name)()
-        except pytest.fail.Exception as failure:
-            found[name.removeprefix("test_")] = str(failure)
-        except pytest.skip.Exception:
-            continue
-    return found
-
-
-def names_of(tests: SchedulerContract) -> set[str]:
-    return {name for name in dir(tests) if name.startswith("test_")}
-
-
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -194,7 +178,7 @@ def test_the_template_passes(active_site: Any, tmp_path: Path, monkeypatch: pyte
     monkeypatch.delenv("LLMB_UPDATE", raising=False)
     tests = install(active_site, tmp_path)
     tests.run_on = LocalHost()
-    assert failures(tests(), names_of(tests())) == {}
+    assert find_failures(tests()) == {}
 
 
 @pytest.mark.parametrize("planted", [*SCRIPTS, *TEXTS], ids=lambda each: f"{each.test}-{each.title.replace(' ', '-')}")
@@ -205,7 +189,7 @@ def test_an_error_in_a_script_fails_its_test_and_no_other(
     tests = install(active_site, tmp_path, planted)()
     others = {"test_scripts_match_golden_files"} if planted in TEXTS else set[str]()
     light = {"test_import_is_light"} - {f"test_{planted.test}"}  # starts a process, which takes long
-    found = failures(tests, names_of(tests) - light - others)
+    found = find_failures(tests, names_of(tests) - light - others)
     assert set(found) == {planted.test}, found
     assert planted.message in found[planted.test]
 
@@ -222,7 +206,7 @@ def test_an_error_in_a_job_fails_its_test(
         monkeypatch.setattr(live_jobs, "KILLED_S", 0)
     tests = install(active_site, tmp_path, planted)
     tests.run_on = LocalHost()
-    found = failures(tests(), {f"test_{planted.test}"})
+    found = find_failures(tests(), {f"test_{planted.test}"})
     assert planted.message in found[planted.test]
 
 
@@ -231,7 +215,7 @@ def test_an_error_in_a_job_fails_its_test(
 def test_an_error_in_a_job_fails_no_other_test(active_site: Any, tmp_path: Path, planted: Planted) -> None:
     tests = install(active_site, tmp_path, planted)
     tests.run_on = LocalHost()
-    assert failures(tests(), LIVE - {f"test_{planted.test}"}) == {}
+    assert find_failures(tests(), LIVE - {f"test_{planted.test}"}) == {}
 
 
 def test_tests_of_jobs_are_skipped_without_a_host(active_site: Any, tmp_path: Path) -> None:
