@@ -5,9 +5,9 @@ The rules, for the lines of one rank or of ranks that are not labelled:
 - A number that goes back is a step printed again, by a late rank or after a rewind to a checkpoint. It replaces the
   earlier step, and the run continues.
 - A number that equals the one before it is a line printed twice, for example by two handlers of Python's logging.
-- A new run may begin if the number is 0, 1, or the first number of this run. If each tenth step is printed, it may also
-  begin at 10. It begins if the next number continues from there and is nearer to that number than to the end of the
-  run.
+- A new run may begin if the number is 0, 1, the first number of this run, or at most the last interval between printed
+  steps (10 if each tenth step is printed). The run begins if the next number continues from there and is nearer to that
+  number than to the end of the run before.
 - Until the next number is known, the step is held back. If the next number exceeds all numbers of the run, or the log
   ends, the step was only a late line.
 - No run begins in a log with its newest line first: its numbers have only fallen, several times.
