@@ -16,7 +16,8 @@ DOUBTFUL: frozenset[Cause] = frozenset({"failed", "lost", "launch failure"})
 
 UNWRITABLE = 3  # exit code: nothing can be written in the work directory, and standard error ends with the reason
 
-READ_ONLY = "Read-only file system"  # a full disk and a quota have remedies that also apply to logs
+READ_ONLY = "Read-only file system"
+"""The end of an error with a remedy of its own. The signatures of logs have those for a full disk and a quota."""
 
 MOST_FILES = 16
 """Files of a job that are checked."""
