@@ -126,7 +126,7 @@ def client(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> Sshd:
 @pytest.fixture
 def connect() -> Iterator[Callable[[str], Any]]:
     """Return a function that opens hosts, which are closed after the test."""
-    from llmb.hosts.ssh_host import SshHost
+    from llmb.hosts.ssh.host import SshHost
 
     made: list[SshHost] = []
 
@@ -160,7 +160,7 @@ def slurm(slurm_session: slurm_parts.Cluster, monkeypatch: pytest.MonkeyPatch) -
 def toy_slurm(tmp_path: Path, slurm: slurm_parts.Cluster, monkeypatch: pytest.MonkeyPatch) -> SlurmRuns:
     """Return runs of the toy framework on the Slurm cluster. They wait for its accounting however long it lags."""
     runs = SlurmRuns(tmp_path, slurm)
-    monkeypatch.setattr("llmb.drive.finalize_runs.HISTORY_LIMIT_S", DEADLINE_S)
+    monkeypatch.setattr("llmb.drive.finalize.finalize_runs.HISTORY_LIMIT_S", DEADLINE_S)
     monkeypatch.syspath_prepend(str(TOY))
     monkeypatch.setenv("LLMB_HOME", str(runs.home))
     return runs

@@ -43,20 +43,20 @@ ALLOWED = {
     "logs/rank_labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo", "cuda", "docker"},
     "parsing/convert.py": {"docker", "kubernetes"},  # their records contain lines of logs
     # the launchers whose reports do not show that a process continued
-    "logs/exceptions.py": {"mpirun", "torch"},
+    "logs/failures/exceptions.py": {"mpirun", "torch"},
     # the origin of the texts that identify a cause
-    "logs/signatures/amd.toml": {"cuda", "pytorch"},
-    "logs/signatures/builds.toml": {"cuda", "deepspeed", "jax", "pytorch", "torch"},
-    "logs/signatures/datasets_and_models.toml": {"cuda", "pytorch"},
-    "logs/signatures/files.toml": {"pytorch", "torch"},
-    "logs/signatures/gpu.toml": {"cuda", "pytorch", "torch", "transformer engine"},
-    "logs/signatures/memory.toml": {"cuda", "pytorch", "torch", "transformer engine"},
+    "logs/failures/signatures/amd.toml": {"cuda", "pytorch"},
+    "logs/failures/signatures/builds.toml": {"cuda", "deepspeed", "jax", "pytorch", "torch"},
+    "logs/failures/signatures/datasets_and_models.toml": {"cuda", "pytorch"},
+    "logs/failures/signatures/files.toml": {"pytorch", "torch"},
+    "logs/failures/signatures/gpu.toml": {"cuda", "pytorch", "torch", "transformer engine"},
+    "logs/failures/signatures/memory.toml": {"cuda", "pytorch", "torch", "transformer engine"},
     "plugins/declared/framework_tables.py": {"torchrun"},  # a launcher of any PyTorch script
     "plugins/declared/command.py": {"torchrun", "pytorch"},
     "plugins/declared/check_tables.py": {"torchrun"},
-    "logs/signatures/processes.toml": {"torchrun", "deepspeed", "pytorch", "pbs", "lsf"},
-    "logs/signatures/communication.toml": {"pytorch"},
-    "logs/signatures/launchers.toml": {"hydra", "pytorch"},  # also the name of MPICH's launcher
+    "logs/failures/signatures/processes.toml": {"torchrun", "deepspeed", "pytorch", "pbs", "lsf"},
+    "logs/failures/signatures/communication.toml": {"pytorch"},
+    "logs/failures/signatures/launchers.toml": {"hydra", "pytorch"},  # also the name of MPICH's launcher
 }
 
 

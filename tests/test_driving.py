@@ -13,7 +13,7 @@ import pytest
 from parts.deadline import DEADLINE_S
 
 import llmb
-from llmb.drive import job_directories
+from llmb.drive.finalize import job_directories
 
 FAULTY = {"scheduler": "faulty"}
 

@@ -12,7 +12,7 @@ import pytest
 import llmb
 
 ROOT = Path(__file__).parents[1]
-CORE = ROOT / "core/src/llmb/logs/signatures"
+CORE = ROOT / "core/src/llmb/logs/failures/signatures"
 FILES = (*CORE.glob("*.toml"), *ROOT.glob("plugins/*/src/*/*signatures.toml"))
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.real
 
 @pytest.fixture
 def host(sshd: Sshd) -> Iterator[Any]:
-    from llmb.hosts.ssh_host import SshHost
+    from llmb.hosts.ssh.host import SshHost
 
     host = SshHost(sshd.host)
     yield host
@@ -55,7 +55,7 @@ def test_a_thousand_files_take_one_command(host: Any, sshd: Sshd, tmp_path: Path
 
 def test_files_that_are_alike_take_little_of_the_network(sshd: Sshd, tmp_path: Path) -> None:
     """An uplink of 10 Mbit/s needs 9 s for the scripts of a thousand runs, and a second if they are compressed."""
-    from llmb.hosts.ssh_host import SshHost
+    from llmb.hosts.ssh.host import SshHost
 
     line = "export MODEL=llama3 STEPS=50 # a line of a job script\n"
     files = {f"{tmp_path}/{number}/job.sh": f"# job {number}\n{line * 150}" for number in range(100)}
@@ -93,7 +93,7 @@ def test_a_failed_write_is_an_error_and_leaves_no_files(host: Any, tmp_path: Pat
 
 @pytest.mark.slow
 def test_files_are_written_and_read_without_perl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from llmb.hosts.ssh_host import SshHost
+    from llmb.hosts.ssh.host import SshHost
 
     tools = tmp_path / "bin"
     tools.mkdir()
@@ -137,7 +137,7 @@ def test_only_new_bytes_are_read(host: Any, tmp_path: Path) -> None:
 
 
 def test_a_long_log_is_read_in_parts(host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llmb.hosts.ssh_host.read_limit", lambda _files: 4)
+    monkeypatch.setattr("llmb.hosts.ssh.host.read_limit", lambda _files: 4)
     log = tmp_path / "log"
     log.write_bytes(b"0123456789")
     assert host.read({str(log): 3}) == {str(log): b"3456"}

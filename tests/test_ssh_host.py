@@ -265,7 +265,7 @@ def test_the_connect_timeout_is_that_of_the_configuration(client: Sshd, connect:
 def test_the_configuration_sets_the_interval_of_keepalive_messages(
     client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("llmb.hosts.ssh_config.KEEPALIVE_S", 3600)
+    monkeypatch.setattr("llmb.hosts.ssh.config.KEEPALIVE_S", 3600)
     with Network(client.address, client.port) as network:
         client.write_config(port=network.port, ServerAliveInterval="1")
         connect().run("true")
@@ -416,8 +416,8 @@ def test_a_connection_lost_between_commands_is_opened_again(client: Sshd, connec
 @pytest.fixture
 def expect_response(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Probe a server after a moment of silence. Return a function that sets how many seconds it has to respond."""
-    monkeypatch.setattr("llmb.hosts.connection_watchdog.SILENCE_S", 0.1)
-    return lambda seconds: monkeypatch.setattr("llmb.hosts.connection_watchdog.RESPONSE_S", seconds)
+    monkeypatch.setattr("llmb.hosts.ssh.connection_watchdog.SILENCE_S", 0.1)
+    return lambda seconds: monkeypatch.setattr("llmb.hosts.ssh.connection_watchdog.RESPONSE_S", seconds)
 
 
 def test_a_silent_network_ends_a_command(
@@ -451,12 +451,12 @@ def test_a_frozen_server_ends_a_command(
 def test_a_connection_that_became_silent_while_idle_is_opened_again(
     client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("llmb.hosts.ssh_shell.SILENCE_S", 0.0)
+    monkeypatch.setattr("llmb.hosts.ssh.shell.SILENCE_S", 0.0)
     host = connect()
     host.run("true")
     sessions = client.sessions
     signal_all(sessions, signal.SIGSTOP)
-    monkeypatch.setattr("llmb.hosts.connection_watchdog.RESPONSE_S", 0.1)
+    monkeypatch.setattr("llmb.hosts.ssh.connection_watchdog.RESPONSE_S", 0.1)
     assert host.run("echo again").stdout == "again\n"
     signal_all(sessions, signal.SIGKILL)
 
@@ -464,7 +464,7 @@ def test_a_connection_that_became_silent_while_idle_is_opened_again(
 def test_a_command_without_output_is_not_a_dead_connection(
     host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from llmb.hosts import connection_watchdog
+    from llmb.hosts.ssh import connection_watchdog
 
     host.run("true")
     gate, probes = tmp_path / "gate", list[bool]()

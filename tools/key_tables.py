@@ -13,7 +13,7 @@ import attrs
 import llmb
 from llmb.spec.field_texts import FieldText, field_texts
 from llmb.spec.workload_tables import TABLES
-from llmb.values.typed import encode, value_type
+from llmb.values.types.check_types import encode, value_type
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = ("spec.md", "local.md", "slurm.md", "maxtext.md", "megatron-bridge.md", "nemo-launcher.md")

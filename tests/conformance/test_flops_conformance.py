@@ -19,8 +19,8 @@ import llmb
 import llmb_megatron_bridge
 from llmb.analysis.flops import flops_per_sequence
 from llmb.values.model import FlopFormula, Mamba, Model
-from llmb.values.model_rules import check_model
-from llmb.values.typed import decode
+from llmb.values.rules.model_rules import check_model
+from llmb.values.types.check_types import decode
 
 HERE = Path(__file__).parent
 MODEL_FILES = Path(llmb_megatron_bridge.__file__).parent / "recipes" / "shared" / "models"

@@ -24,7 +24,7 @@ import llmb
 from llmb import load_recipe
 from llmb.analysis.flops import flops_per_sequence
 from llmb.values.model import FlopFormula
-from llmb.values.parallelism_rules import layout_stages
+from llmb.values.rules.parallelism_rules import layout_stages
 
 Facts = Mapping[str, Any]
 

@@ -24,12 +24,12 @@ from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators
 from llmb.spec.run_of_log import run_of_log
 from llmb.spec.targets import name_target
-from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, LlmbError, LogError, RecipeError, RecordError, SpecError, collect_errors
 from llmb.values.recipe import Recipe, Window
 from llmb.values.run import Run
 from llmb.values.run_states import Until
 from llmb.values.toml_files import parse_toml, read_toml
+from llmb.values.types.check_arguments import check_arguments
 from llmb.values.workload import Workload
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def compare(a: str, b: str) -> RunComparison:
     does not exist, and if ``a`` is "baseline". Raise SpecError for an invalid filter.
     """
     from llmb.judging.compare import compare_runs, compare_with_baseline
-    from llmb.records.select_runs import select_runs
+    from llmb.records.index.select_runs import select_runs
 
     if a == "baseline":
         run = "RUN" if b == "baseline" else shlex.quote(b)

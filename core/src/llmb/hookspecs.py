@@ -33,7 +33,7 @@ from llmb.values.recipe import Window
 from llmb.values.report import Report
 from llmb.values.run import Run, Target
 from llmb.values.steps import LogParser
-from llmb.values.typed import typed_fields
+from llmb.values.types.check_types import typed_fields
 
 OptionsT = TypeVar("OptionsT")
 

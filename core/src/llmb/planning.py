@@ -13,7 +13,6 @@ from llmb.scripts.telemetry import with_telemetry
 from llmb.spec.cross_checks import check_printed_steps
 from llmb.spec.run_ids import draw_run_ids
 from llmb.task_plans import TaskPlan, TaskPlans, check_script, with_secrets
-from llmb.values.arguments import check_arguments
 from llmb.values.env_and_mounts_of_target import (
     locate_in_target,
     settings_as_dict,
@@ -26,7 +25,8 @@ from llmb.values.environment import Environment, Image
 from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, collect_errors, located
 from llmb.values.job import Job, Script, Task
 from llmb.values.run import Run, Target
-from llmb.values.typed import encode
+from llmb.values.types.check_arguments import check_arguments
+from llmb.values.types.check_types import encode
 from llmb.values.with_changes import with_changes
 from llmb.values.workload import RunSpec, Workload
 

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from llmb import Attempt, AttemptStarted, Event, JobEnded, JobHistory, JobStatus, Queued, Running
-from llmb.drive.attempt_history import list_attempts
+from llmb.drive.finalize.attempt_history import list_attempts
 
 ENDED = JobStatus(state="ended", cause="completed")
 ONE = [Running(time=10.0), JobEnded(time=30.0, status=ENDED)]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from llmb import Step
-from llmb.drive.hung_jobs import is_long_pause
-from llmb.logs.step_series import StepSeries
+from llmb.drive.finalize.hung_jobs import is_long_pause
+from llmb.logs.steps.step_series import StepSeries
 
 
 def series_of(numbers: Sequence[int], time_s: float | None) -> StepSeries:

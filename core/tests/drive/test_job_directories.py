@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from llmb import CommandResult, JobStatus
-from llmb.drive.job_directories import UNWRITABLE, DoubtfulJob, explain_with_directories
+from llmb.drive.finalize.job_directories import UNWRITABLE, DoubtfulJob, explain_with_directories
 
 
 @pytest.mark.parametrize(

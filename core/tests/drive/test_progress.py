@@ -11,8 +11,8 @@ import pytest
 from llmb.drive import progress as module
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.progress_files import ProgressFiles
-from llmb.records.copy_and_parse_logs import RunLogs
 from llmb.records.last_progress import read_progress
+from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.record import RunRecord
 from llmb.state_machine.events import Progress
 from llmb.state_machine.states import State

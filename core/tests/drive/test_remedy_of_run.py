@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 import pytest
 
-from llmb.drive.remedy_of_run import fill_remedy
-from llmb.logs.signature_files import known_signatures
+from llmb.drive.finalize.remedy_of_run import fill_remedy
+from llmb.logs.failures.signature_files import known_signatures
 from llmb.planning import RunPlan
 from llmb.plugins.installed_names import framework_names
 from llmb.plugins.registry import PluginRegistry

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from llmb.drive.task_failure import find_task_failure
+from llmb.drive.shared_tasks.task_failure import find_task_failure
 from llmb.hosts.local_host import LocalHost
-from llmb.logs.last_message import LONGEST_MESSAGE
+from llmb.logs.failures.last_message import LONGEST_MESSAGE
 from llmb.task_plans import TaskPlan
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Script, Task

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from llmb.drive.secrets import SecretFiles
-from llmb.drive.task_failure import TAIL_BYTES, find_task_failure
+from llmb.drive.shared_tasks.task_failure import TAIL_BYTES, find_task_failure
 from llmb.hosts.local_host import LocalHost
 from llmb.state_machine.events import Note
 from llmb.task_plans import TaskPlan

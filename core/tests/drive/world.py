@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 from attrs import Factory, define, evolve, field
 
-from llmb.drive.attempts_and_telemetry import JobPast
 from llmb.drive.background import Background
 from llmb.drive.driven_run import DrivenRun, JobLimit
 from llmb.drive.effects import EffectRunner
+from llmb.drive.finalize.attempts_and_telemetry import JobPast
 from llmb.drive.session import Session
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.target_loop import TargetLoop
 from llmb.planning import RunPlan
-from llmb.records.copy_and_parse_logs import RunLogs
 from llmb.records.create_records import SweepRecorder
 from llmb.records.find_records import all_records
+from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.record import TASK_LOG, RunRecord, runs_folder
 from llmb.state_machine.events import Ended, Event, Planned
 from llmb.task_plans import TaskPlan
@@ -284,10 +284,11 @@ def replace_what_is_not_simulated(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("llmb.drive.target_loop.MORE_RECORDS", 2)
     patch.setattr("llmb.drive.target_loop.FIRST_BATCH", 2)
     patch.setattr("llmb.drive.target_loop.Background", Later)
-    patch.setattr("llmb.drive.finalize_runs.write_result", write_result)
-    patch.setattr("llmb.drive.task_effects.submit_detached", lambda scripts, host: host.scheduler.submit(scripts, host))
-    patch.setattr("llmb.drive.task_jobs.cancel_detached", lambda handles, host: host.scheduler.cancel(handles, host))
-    patch.setattr("llmb.drive.task_jobs.poll_detached", lambda handles, host: host.scheduler.poll(handles, host))
+    patch.setattr("llmb.drive.finalize.finalize_runs.write_result", write_result)
+    tasks = "llmb.drive.shared_tasks"
+    patch.setattr(f"{tasks}.task_effects.submit_detached", lambda scripts, host: host.scheduler.submit(scripts, host))
+    patch.setattr(f"{tasks}.task_jobs.cancel_detached", lambda handles, host: host.scheduler.cancel(handles, host))
+    patch.setattr(f"{tasks}.task_jobs.poll_detached", lambda handles, host: host.scheduler.poll(handles, host))
 
 
 def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: object) -> Ended:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.hosts.file_transfer import write_command
+from llmb.hosts.ssh.file_transfer import write_command
 
 
 @pytest.mark.parametrize("folder", ["José", "日本"])

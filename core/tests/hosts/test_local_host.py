@@ -69,7 +69,7 @@ def test_the_shell_of_a_connection_ignores_the_time_limit_of_idle_logins() -> No
     with subprocess.Popen(["bash", "-s", "first"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as shell:
         assert shell.stdin
         assert shell.stdout
-        shell.stdin.write(resource_text("llmb.hosts", "ssh_shell.sh").encode())
+        shell.stdin.write(resource_text("llmb.hosts.ssh", "shell.sh").encode())
         shell.stdin.flush()
         assert shell.stdout.readline() == b"first 0\n"
         time.sleep(1.5)

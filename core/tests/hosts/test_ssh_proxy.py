@@ -10,8 +10,8 @@ import fabric
 import pytest
 
 from llmb import TargetError
-from llmb.hosts.ssh_config import read_ssh_config
-from llmb.hosts.ssh_connection import Connection
+from llmb.hosts.ssh.config import read_ssh_config
+from llmb.hosts.ssh.connection import Connection
 
 
 @pytest.fixture

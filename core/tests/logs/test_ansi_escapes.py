@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmb.logs.ansi_escapes import without_escapes
-from llmb.logs.line_parser import LineParser
+from llmb.logs.steps.line_parser import LineParser
 from llmb.values.steps import Step
 
 

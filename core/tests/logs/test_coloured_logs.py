@@ -8,7 +8,7 @@ import pytest
 
 from llmb.logs import files
 from llmb.logs.ansi_escapes import PlainText
-from llmb.logs.diagnose import diagnose
+from llmb.logs.failures.diagnose import diagnose
 from llmb.values.failure import Signature
 
 SKY = Signature(needle="error: the sky fell on node", cause="the sky fell", remedy="wait", primary=False)

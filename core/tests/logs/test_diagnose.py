@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs import diagnose as module
-from llmb.logs import files, signature_search
-from llmb.logs.diagnose import diagnose, last_exception
-from llmb.logs.signature_files import SEE_TRACEBACK, known_signatures
+from llmb.logs import files
+from llmb.logs.failures import diagnose as module
+from llmb.logs.failures import signature_search
+from llmb.logs.failures.diagnose import diagnose, last_exception
+from llmb.logs.failures.signature_files import SEE_TRACEBACK, known_signatures
 from llmb.values.failure import Signature
 
 REAL = Path(__file__).parents[4] / "shared" / "logs"

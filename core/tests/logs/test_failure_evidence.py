@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs.exceptions import RECENT
-from llmb.logs.failure_evidence import LONGEST_LINE, log_tail
+from llmb.logs.failures.exceptions import RECENT
+from llmb.logs.failures.failure_evidence import LONGEST_LINE, log_tail
 
 PYTHON_TRACE = """\
 Traceback (most recent call last):

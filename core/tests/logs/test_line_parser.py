@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmb.logs import line_parser
-from llmb.logs.line_parser import LineParser
-from llmb.logs.step_series import StepSeries
+from llmb.logs.steps import line_parser
+from llmb.logs.steps.line_parser import LineParser
+from llmb.logs.steps.step_series import StepSeries
 from llmb.values.steps import LogParser, Notice, Step
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmb.logs.signature_files import preparation_failure
+from llmb.logs.failures.signature_files import preparation_failure
 
 FETCH = "error: Failed to fetch: https://packages.example/simple/attrs/\n  cause: client error (Connect)\n"
 PIP = "WARNING: Retrying after connection broken by "

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmb.logs.restarts import FIRST_LINE_LOST, Numbering
-from llmb.logs.step_series import StepSeries
+from llmb.logs.steps.restarts import FIRST_LINE_LOST, Numbering
+from llmb.logs.steps.step_series import StepSeries
 from llmb.values.steps import Step
 
 FURTHEST_APART = FIRST_LINE_LOST - 1  # steps; in truth ranks are never more than one or two apart

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs.diagnose import diagnose
+from llmb.logs.failures.diagnose import diagnose
 
 MEMORY = "the accelerator is out of memory"
 DIED = "another process of the run died"

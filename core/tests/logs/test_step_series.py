@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmb.logs.step_series import MOST_NOTICES, StepSeries
+from llmb.logs.steps.step_series import MOST_NOTICES, StepSeries
 from llmb.values.steps import Notice, Step
 
 FIGURES = st.none() | st.floats(allow_nan=False)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from llmb.logs import files
-from llmb.logs.line_parser import LineParser
-from llmb.logs.steps_after_error import find_last_steps
+from llmb.logs.failures.steps_after_error import find_last_steps
+from llmb.logs.steps.line_parser import LineParser
 from llmb.values.steps import LogParser, Notice, Step
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llmb.logs import files
-from llmb.logs.diagnose import diagnose
+from llmb.logs.failures.diagnose import diagnose
 from llmb.values.failure import Failure, Signature
 
 FALLEN = Signature(needle="the sky fell", cause="the sky", remedy="hold it up")

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from llmb.logs.step_series import StepSeries
+from llmb.logs.steps.step_series import StepSeries
 from llmb.parsing.log_ending import log_status
 from llmb.values.steps import Notice, NoticeKind, Step
 

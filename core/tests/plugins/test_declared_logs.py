@@ -16,7 +16,7 @@ from llmb import StepSeries
 from llmb.plugins.declared.framework_tables import LogTable
 from llmb.plugins.declared.log_format import compile_format
 from llmb.plugins.declared.log_parser import DeclaredLog
-from llmb.values.typed import decode
+from llmb.values.types.check_types import decode
 
 RUN: Any = SimpleNamespace(gpus=8, parallelism=SimpleNamespace(global_batch_size=128), seq_len=1024)
 

@@ -12,7 +12,7 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.logs.signature_files import FIRST_ERRORS
+from llmb.logs.failures.signature_files import FIRST_ERRORS
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import PendingSweep, complete_stale_sweeps
 from llmb.spec.export import export_run, import_run

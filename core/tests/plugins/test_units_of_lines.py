@@ -8,7 +8,7 @@ import pytest
 
 from llmb.plugins.declared.framework_tables import LogTable
 from llmb.plugins.declared.log_format import compile_format
-from llmb.values.typed import decode
+from llmb.values.types.check_types import decode
 
 
 def errors_of(log: dict[str, Any]) -> str:

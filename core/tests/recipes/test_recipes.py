@@ -16,7 +16,7 @@ from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import Model, Parallelism
 from llmb.values.recipe import Baseline, Recipe
-from llmb.values.typed import encode
+from llmb.values.types.check_types import encode
 
 HEAD = """
 release = "1.0"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from llmb.logs.line_parser import LineParser
-from llmb.records.copy_and_parse_logs import RunLogs
-from llmb.records.mask_cut_lines import LINE_BYTES
+from llmb.logs.steps.line_parser import LineParser
+from llmb.records.log_copies.copy_and_parse_logs import RunLogs
+from llmb.records.log_copies.mask_cut_lines import LINE_BYTES
 from llmb.records.record import RunRecord
 from llmb.values.steps import Step
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from llmb.paths import home_folder
+from llmb.records.index.list_runs import _stamp, find_runs, list_runs, select_records
+from llmb.records.index.run_filters import has_repeats_of
 from llmb.records.last_progress import write_progress
-from llmb.records.list_runs import _stamp, find_runs, list_runs, select_records
 from llmb.records.record import RunRecord, runs_folder
 from llmb.records.result import RunResult, read_result
-from llmb.records.run_filters import has_repeats_of
 from llmb.state_machine.events import Ended, Progress, Running
 from llmb.values.errors import SpecError
 
@@ -126,7 +126,7 @@ def test_the_index_may_be_harmed_at_any_time(records: list[RunRecord], index: Pa
 def test_an_index_that_another_process_writes_is_left_to_it(
     records: list[RunRecord], index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("llmb.records.runs_database.LOCK_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("llmb.records.index.runs_database.LOCK_TIMEOUT_S", 0.0)
     before, file = list_runs(), index.stat().st_ino
     with closing(sqlite3.connect(index)) as writer:
         writer.execute("begin exclusive")
@@ -157,11 +157,11 @@ def test_only_new_and_shown_records_are_read_after_the_first_list(
     for record in records:
         record.add_events([Ended(state="completed")])
     states()
-    monkeypatch.setattr("llmb.records.list_runs.CLOCK_STEP_NS", 0)
+    monkeypatch.setattr("llmb.records.index.list_runs.CLOCK_STEP_NS", 0)
     states()
     read: list[str] = []
-    monkeypatch.setattr("llmb.records.list_runs._stamp", lambda name: read.append(name) or _stamp(name))
-    monkeypatch.setattr("llmb.records.list_runs.folder_names", lambda: pytest.fail("the folder was not modified"))
+    monkeypatch.setattr("llmb.records.index.list_runs._stamp", lambda name: read.append(name) or _stamp(name))
+    monkeypatch.setattr("llmb.records.index.list_runs.folder_names", lambda: pytest.fail("the folder was not modified"))
     assert find_runs(limit=1).run_ids == ("run0",)
     assert read == ["run0"]
 
@@ -169,7 +169,7 @@ def test_only_new_and_shown_records_are_read_after_the_first_list(
 def test_a_record_in_an_unmodified_folder_is_found_once_it_is_complete(
     records: list[RunRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("llmb.records.list_runs.CLOCK_STEP_NS", 0)
+    monkeypatch.setattr("llmb.records.index.list_runs.CLOCK_STEP_NS", 0)
     late = RunRecord(runs_folder() / "late")
     late.directory.mkdir()
     assert len(states()) == 3
@@ -193,7 +193,7 @@ def test_progress_is_read_once_and_only_of_shown_runs(
         write_progress(record, Progress(state="running", step=10 ** len(read), time=2.0), 0)
         return result
 
-    monkeypatch.setattr("llmb.records.list_runs.read_result", read_while_it_changes)
+    monkeypatch.setattr("llmb.records.index.list_runs.read_result", read_while_it_changes)
     [shown] = find_runs(limit=1).results()
     assert (shown.run_id, shown.progress and shown.progress.step) == ("run0", 3)
     assert read == ["run0"]

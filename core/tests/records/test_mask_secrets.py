@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmb.records.mask_cut_lines import LINE_BYTES
-from llmb.records.mask_secrets import SecretMask, known_secrets
+from llmb.records.log_copies.mask_cut_lines import LINE_BYTES
+from llmb.records.log_copies.mask_secrets import SecretMask, known_secrets
 
 SECRET = "correct horse&$1"
 TOKEN = "hf_" + "aB3" * 11

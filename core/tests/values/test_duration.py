@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from llmb.values.scalars import Duration
-from llmb.values.typed import value_type
+from llmb.values.types.check_types import value_type
+from llmb.values.types.scalars import Duration
 
 
 @pytest.mark.parametrize(

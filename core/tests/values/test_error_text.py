@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from llmb.values.error_text import format_count, format_value, hide_passwords, invalid_value
-from llmb.values.nearest_name import nearest_name
+from llmb.values.texts.error_text import format_count, format_value, hide_passwords, invalid_value
+from llmb.values.texts.nearest_name import nearest_name
 
 NAMES = ("nemo_launcher", "megatron_bridge", "MaxText", "maxtext_extra")
 

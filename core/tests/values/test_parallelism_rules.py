@@ -9,8 +9,8 @@ import pytest
 
 from llmb.values.errors import Fault
 from llmb.values.model import Model, Parallelism
-from llmb.values.model_rules import check_model
-from llmb.values.parallelism_rules import check_nodes, check_parallelism
+from llmb.values.rules.model_rules import check_model
+from llmb.values.rules.parallelism_rules import check_nodes, check_parallelism
 
 LLAMA_70B = Model(layers=80, hidden=8192, ffn=28672, heads=64, query_groups=8, vocab=128256, seq_len=8192)
 LLAMA_405B = Model(layers=126, hidden=16384, ffn=53248, heads=128, query_groups=8, vocab=128256, seq_len=8192)

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 import llmb
-from llmb.values.typed import decode, encode, value_type
+from llmb.values.types.check_types import decode, encode, value_type
 
 PHASE: dict[str, Any] = {"name": "train", "command": ("true",)}
 JOB: dict[str, Any] = {"id": "j", "directory": "/j", "phases": (llmb.Phase(**PHASE),), "time_limit_s": 60}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmb.values.environment import Environment
-from llmb.values.scalars import InvalidValueError
+from llmb.values.types.scalars import InvalidValueError
 from llmb.values.with_changes import with_changes
 
 

@@ -13,7 +13,7 @@ import llmb
 from llmb import Step
 from llmb.analysis.measuring_window import summarise
 from llmb.logs.files import blocks_of
-from llmb.logs.step_series import StepSeries
+from llmb.logs.steps.step_series import StepSeries
 from llmb_maxtext.log import MaxTextLog
 
 GIB, MIB = 1 << 30, 1 << 20

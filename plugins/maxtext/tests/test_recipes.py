@@ -10,7 +10,7 @@ from llmb import PluginRegistry, load_recipe
 from llmb.judging.measure_point import measure_point
 from llmb.recipes.accelerators import accelerators
 from llmb.values.recipe import Point, Recipe
-from llmb.values.typed import encode
+from llmb.values.types.check_types import encode
 
 SCALES = (64, 128, 256, 512, 1024, 2048)
 

@@ -16,7 +16,7 @@ from parts.garbled import cut, garbled, read
 import llmb
 from llmb import Notice, Step
 from llmb.analysis.measuring_window import summarise
-from llmb.logs.step_series import StepSeries
+from llmb.logs.steps.step_series import StepSeries
 from llmb_megatron_bridge.log import MegatronLog
 
 GOLDEN = Path(__file__).parent / "logs"

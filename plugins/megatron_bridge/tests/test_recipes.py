@@ -10,7 +10,7 @@ import llmb
 from llmb import load_recipe
 from llmb.recipes.accelerators import accelerators
 from llmb.values.recipe import Point
-from llmb.values.typed import encode
+from llmb.values.types.check_types import encode
 
 SIZES = ("8b", "70b", "405b")
 GPUS: dict[str, dict[str, tuple[int, ...]]] = {

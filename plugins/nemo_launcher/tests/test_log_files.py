@@ -18,7 +18,7 @@ from parts.garbled import cut
 
 from llmb import Notice, Step
 from llmb.analysis.measuring_window import summarise
-from llmb.logs.step_series import StepSeries
+from llmb.logs.steps.step_series import StepSeries
 from llmb.parsing.parse_log import LogReader
 from llmb.plugins.registry import PluginRegistry
 from llmb_nemo_launcher.log import NeMoLog

@@ -8,7 +8,7 @@ import attrs
 
 from llmb.analysis.flops import sequence_flops
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, finite_or_none, possible
-from llmb.values.html_table import html_values
+from llmb.values.texts.html_table import html_values
 
 if TYPE_CHECKING:  # listing runs does not load the classes of specs
     from llmb.values.model import Model

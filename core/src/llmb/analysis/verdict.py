@@ -14,9 +14,9 @@ import attrs
 from llmb.analysis.margins import MOST_REPEATS, Group, margin_of_mean, repeats_to_settle
 from llmb.analysis.measuring_window import MeasuredWindow, Summary
 from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
-from llmb.values.error_text import counted, first_names
 from llmb.values.run_states import Verdict
 from llmb.values.steps import Step
+from llmb.values.texts.error_text import counted, first_names
 
 TOLERANCE = 0.05
 """How far a step time may exceed the baseline by default, as a fraction."""

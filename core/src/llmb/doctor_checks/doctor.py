@@ -15,9 +15,9 @@ from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.target_names import targets_file
 from llmb.spec.targets import load_target
-from llmb.values.arguments import check_arguments
 from llmb.values.errors import LlmbError, SpecError, TargetError
 from llmb.values.run import Target
+from llmb.values.types.check_arguments import check_arguments
 from llmb.values.workload import Workload
 
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from llmb.doctor_checks.target import check_disk_space, check_scheduler, one_line, opened_target, probe_target
+from llmb.drive.shared_tasks.task_jobs import find_complete_tasks
 from llmb.drive.target_group import TargetGroup, group_key
-from llmb.drive.task_jobs import find_complete_tasks
 from llmb.hookspecs import DoctorCheck
 from llmb.planning import RunPlan, plan, plan_run
 from llmb.plugins.registry import PluginRegistry
 from llmb.task_plans import TaskPlan
-from llmb.values.error_text import counted
 from llmb.values.errors import LlmbError
 from llmb.values.job import Job
+from llmb.values.texts.error_text import counted
 from llmb.values.workload import Workload
 
 

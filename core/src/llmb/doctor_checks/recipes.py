@@ -8,8 +8,8 @@ import attrs
 
 from llmb.doctor_checks.planned_runs import check_job
 from llmb.drive.secrets import missing_secrets
+from llmb.drive.shared_tasks.task_jobs import tasks_without_secrets
 from llmb.drive.target_group import TargetGroup
-from llmb.drive.task_jobs import tasks_without_secrets
 from llmb.hookspecs import DoctorCheck
 from llmb.planning import plan_run
 from llmb.plugins.recipe_files import addresses_of

@@ -10,13 +10,13 @@ from llmb.hosts.host_connections import HostConnections
 from llmb.planning import plan_run
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.find_records import all_records, find_record, open_record
+from llmb.records.index.run_filters import is_filter
+from llmb.records.index.select_runs import check_cancel_filter, select_unfinished
 from llmb.records.record import RunRecord
-from llmb.records.run_filters import is_filter
-from llmb.records.select_runs import check_cancel_filter, select_unfinished
 from llmb.spec.export import import_run
-from llmb.values.arguments import check_arguments
-from llmb.values.error_text import describe_error
 from llmb.values.errors import Fault, RecordError, collect_errors
+from llmb.values.texts.error_text import describe_error
+from llmb.values.types.check_arguments import check_arguments
 from llmb.values.workload import RunSpec
 
 

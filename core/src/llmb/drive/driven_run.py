@@ -6,7 +6,7 @@ import attrs
 
 from llmb.paths import home_folder
 from llmb.planning import RunPlan
-from llmb.records.copy_and_parse_logs import RunLogs
+from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.record import RunRecord
 from llmb.state_machine.states import State, Unit
 from llmb.values.job_status import JobHandle

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from llmb.drive.driven_run import DrivenRun
-from llmb.drive.finalize_runs import RunFinalizer
+from llmb.drive.finalize.finalize_runs import RunFinalizer
+from llmb.drive.finalize.remedy_of_run import describe_rejection
 from llmb.drive.isolate_errors import keep_error
-from llmb.drive.remedy_of_run import describe_rejection
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, mask_reasons, missing_secrets
+from llmb.drive.shared_tasks.task_effects import TaskEffects, task_unit
+from llmb.drive.shared_tasks.task_jobs import poll_jobs, task_handle
 from llmb.drive.target_group import TargetGroup
-from llmb.drive.task_effects import TaskEffects, task_unit
-from llmb.drive.task_jobs import poll_jobs, task_handle
 from llmb.plugins.registry import PluginRegistry
 from llmb.state_machine.observations import (
     CancelDone,

@@ -19,8 +19,8 @@ from llmb.records.lock_file import lock_file
 from llmb.records.record import RunRecord, runs_folder
 from llmb.state_machine.observations import Observation, UnitObservation
 from llmb.state_machine.states import HAS_JOB, NOT_SUBMITTED, Unit
-from llmb.values.error_text import NAMED_RUNS, first_names
 from llmb.values.errors import RecordError
+from llmb.values.texts.error_text import NAMED_RUNS, first_names
 
 
 @attrs.frozen

@@ -10,8 +10,8 @@ from pathlib import Path
 from llmb.paths import config_folder
 from llmb.records.record import RunRecord
 from llmb.records.result import read_result
-from llmb.values.error_text import unknown_key
 from llmb.values.errors import Fault, SpecError, located
+from llmb.values.texts.error_text import unknown_key
 from llmb.values.toml_files import read_optional_toml
 
 WAIT_S = 10.0

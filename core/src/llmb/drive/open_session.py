@@ -16,8 +16,8 @@ from llmb.hosts.host_connections import HostConnections
 from llmb.planning import RunPlan
 from llmb.plugins.find_peak_flops import find_peak_flops
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.copy_and_parse_logs import RunLogs
 from llmb.records.create_records import SweepRecorder
+from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.record import RunRecord
 from llmb.values.errors import RecipeError, SpecError, TargetError
 from llmb.values.workload import RunSpec

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from llmb.records.mask_secrets import SecretMask, known_secrets
+from llmb.records.log_copies.mask_secrets import SecretMask, known_secrets
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.states import Unit
-from llmb.values.error_text import hide_passwords
 from llmb.values.errors import SpecError, TargetError, UnknownOutcomeError
 from llmb.values.host import Host
 from llmb.values.job import Script
 from llmb.values.job_status import JobStatus
+from llmb.values.texts.error_text import hide_passwords
 
 SHOWN_CHARACTERS = 200
 """The most characters of a running job's last line that are shown. The whole line is masked before it is cut."""

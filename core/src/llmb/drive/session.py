@@ -16,10 +16,10 @@ from llmb.records.create_records import SweepRecorder
 from llmb.records.record import RunRecord, stamp
 from llmb.records.result import RunResult, read_result
 from llmb.state_machine.events import Ended, Event, Note
-from llmb.values.arguments import check_arguments
-from llmb.values.error_text import describe_error
 from llmb.values.errors import LlmbError
 from llmb.values.run_states import Until
+from llmb.values.texts.error_text import describe_error
+from llmb.values.types.check_arguments import check_arguments
 
 RECORDING_PAUSE_S = 0.1
 """Pause between two ticks while records of a sweep are still being created."""

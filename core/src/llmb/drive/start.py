@@ -14,8 +14,8 @@ from llmb.drive.notify import read_notify_command
 from llmb.drive.open_session import check_peaks, driven_run, ignore_activity, open_session, opened, with_facts
 from llmb.drive.secrets import require_secrets
 from llmb.drive.session import Session
+from llmb.drive.shared_tasks.task_jobs import tasks_without_secrets
 from llmb.drive.target_group import Groups, TargetGroup, group_key, group_targets
-from llmb.drive.task_jobs import tasks_without_secrets
 from llmb.hosts.host_connections import HostConnections
 from llmb.hosts.work_directory import check_work_directory
 from llmb.planning import RunPlan, plan
@@ -26,9 +26,9 @@ from llmb.records.provenance import provenance_of_run
 from llmb.records.record import RunRecord, runs_folder
 from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids
-from llmb.values.arguments import check_arguments
-from llmb.values.error_text import counted
 from llmb.values.errors import UnknownOutcomeError, UnreachableError
+from llmb.values.texts.error_text import counted
+from llmb.values.types.check_arguments import check_arguments
 from llmb.values.workload import Workload
 
 T = TypeVar("T")

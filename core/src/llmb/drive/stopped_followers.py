@@ -7,7 +7,7 @@ import attrs
 from llmb.records.lock_file import find_stopped_holders
 from llmb.records.record import RunRecord
 from llmb.state_machine.events import Note
-from llmb.values.error_text import counted
+from llmb.values.texts.error_text import counted
 
 
 @attrs.define(eq=False)

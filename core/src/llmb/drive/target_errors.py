@@ -7,8 +7,8 @@ import attrs
 
 from llmb.records.record import RunRecord
 from llmb.state_machine.events import Event, TargetBack, TargetLost
-from llmb.values.error_text import NAMED_RUNS, count_others
 from llmb.values.errors import LlmbError, TargetError
+from llmb.values.texts.error_text import NAMED_RUNS, count_others
 
 REPEAT_REPORT_S = 30.0
 """How often a target that does not respond is reported again."""

@@ -17,8 +17,8 @@ from llmb.state_machine.decide import decide
 from llmb.state_machine.events import Ended, Event, Skipped, Submitting
 from llmb.state_machine.observations import SecretsMissing, UnitObservation
 from llmb.state_machine.states import State, Unit, apply, apply_cancel_request
-from llmb.values.error_text import describe_error
 from llmb.values.errors import LlmbError, PluginError
+from llmb.values.texts.error_text import describe_error
 
 
 class Transitions:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from llmb.drive.driven_run import DrivenRun, run_unit
-from llmb.drive.task_effects import task_unit
+from llmb.drive.shared_tasks.task_effects import task_unit
 from llmb.state_machine.states import State, Unit, UnitStates
 from llmb.task_plans import TaskPlan
 

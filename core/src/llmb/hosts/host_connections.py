@@ -7,7 +7,7 @@ from llmb.values.host import Host
 from llmb.values.run import Target
 
 if TYPE_CHECKING:
-    from llmb.hosts.ssh_host import SshHost
+    from llmb.hosts.ssh.host import SshHost
 
 
 class HostConnections:
@@ -22,7 +22,7 @@ class HostConnections:
 
     def peer(self, name: str) -> "SshHost":
         """Return the machine of this name, reached over SSH."""
-        from llmb.hosts.ssh_host import SshHost  # heavy, and not needed for this machine
+        from llmb.hosts.ssh.host import SshHost  # heavy, and not needed for this machine
 
         return self._remote.setdefault(name, SshHost(name, self.peer))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from llmb.files import write_atomically
 from llmb.hosts.command_log import log_command
-from llmb.hosts.file_transfer import read_limit
+from llmb.hosts.ssh.file_transfer import read_limit
 from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.host import CommandResult, Host
 
@@ -26,7 +26,7 @@ class LocalHost:
 
     def peer(self, name: str) -> Host:
         """Return another machine, reached over SSH."""
-        from llmb.hosts.ssh_host import SshHost  # heavy, and not needed for this machine
+        from llmb.hosts.ssh.host import SshHost  # heavy, and not needed for this machine
 
         return (self._peer or SshHost)(name)
 

@@ -19,8 +19,8 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord, runs_folder
 from llmb.records.result import RunResult
 from llmb.spec.export import import_run
-from llmb.values.error_text import counted
-from llmb.values.html_table import html_table
+from llmb.values.texts.error_text import counted
+from llmb.values.texts.html_table import html_table
 
 AT_POINT = ("recipe", "gpu_type", "dtype", "variant", "gpus")
 """Parts of a point that its JSON has."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from llmb.values.arguments import check_arguments
+from llmb.values.types.check_arguments import check_arguments
 
 NUMBERED = re.compile(r"(.*?)(\d+)$")
 

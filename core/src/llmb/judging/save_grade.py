@@ -15,11 +15,11 @@ import tomli_w
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.verdict import Judgement
 from llmb.judging.graded_run import GradedRun
-from llmb.logs.names_in_remedies import COMMAND, fill_commands, names_of_logs
+from llmb.logs.failures.names_in_remedies import COMMAND, fill_commands, names_of_logs
 from llmb.parsing.compressed import unpacked, unpacked_name
 from llmb.parsing.parse_log import ParsedLog
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.mask_secrets import SecretMask, known_secrets
+from llmb.records.log_copies.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord, runs_folder, stamp
 from llmb.records.record_files import OTHER_HOME
 from llmb.records.result import RunResult

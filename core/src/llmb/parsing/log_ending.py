@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Literal, cast
 
 from llmb.logs.attempt_folders import earlier_attempts
-from llmb.logs.diagnose import diagnose, last_exception
+from llmb.logs.failures.diagnose import diagnose, last_exception
+from llmb.logs.failures.steps_after_error import LastSteps, NewParser
 from llmb.logs.files import end_of
-from llmb.logs.step_series import StepSeries
-from llmb.logs.steps_after_error import LastSteps, NewParser
+from llmb.logs.steps.step_series import StepSeries
 from llmb.plugins.registry import PluginRegistry, warn_left_out
 from llmb.values.causes import CAUSES, Cause
 from llmb.values.errors import PluginError
@@ -39,7 +39,7 @@ BEGAN = re.compile(rb'"key": ?"(?:init_start|run_start)"')
 def log_status(series: StepSeries, steps_asked: int | None = None) -> LogStatus:
     """Return whether a log contains all steps of its run: ``steps_asked``, else the number that the log announces.
 
-    ``no_data`` means that there is no step, and ``nan`` that a loss was NaN at any step (`llmb.logs.nan_steps`).
+    ``no_data`` means that there is no step, and ``nan`` that a loss was NaN at any step (`llmb.logs.steps.nan_steps`).
     ``complete`` means that all steps are there, even if a failure follows them. If the number of steps is unknown, a
     log is ``complete`` unless it reports a failure without reporting that the run finished. A log without the end of
     the training is incomplete if the framework prints the end.

@@ -16,22 +16,22 @@ from llmb.analysis.slow_ranks import RankComparison, compare_ranks, describe_dis
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.valid_range import finite_or_none
 from llmb.hookspecs import FrameworkHooks
+from llmb.logs.failures.names_in_remedies import fill_commands, names_of_logs
+from llmb.logs.failures.steps_after_error import LastSteps
 from llmb.logs.files import blocks_of
-from llmb.logs.names_in_remedies import fill_commands, names_of_logs
-from llmb.logs.rank_steps import RankSteps, has_rank
-from llmb.logs.step_series import StepSeries
-from llmb.logs.steps_after_error import LastSteps
+from llmb.logs.steps.rank_steps import RankSteps, has_rank
+from llmb.logs.steps.step_series import StepSeries
 from llmb.parsing.compressed import explain_unreadable, is_tar, unpacked
 from llmb.parsing.file_filter import beginning, experiment, is_binary, sample
 from llmb.parsing.log_ending import LogStatus, classify_log_end
 from llmb.parsing.select_run import up_to_run
 from llmb.plugins.registry import PluginRegistry
-from llmb.values.error_text import counted, format_count
 from llmb.values.errors import Fault, LlmbError, LogError, PluginError, located
 from llmb.values.failure import Failure
 from llmb.values.recipe import Window
 from llmb.values.run import Run
 from llmb.values.steps import Step
+from llmb.values.texts.error_text import counted, format_count
 
 CHECK_FRAMEWORK = "; check --framework"
 """Advice that applies unless all installed frameworks were tried."""

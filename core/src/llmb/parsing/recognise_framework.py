@@ -14,17 +14,17 @@ from pathlib import Path
 
 import attrs
 
-from llmb.logs.signature_files import OF_EXCEPTION
+from llmb.logs.failures.signature_files import OF_EXCEPTION
 from llmb.parsing.compressed import explain_unreadable, sample_unpacked, unpacked
 from llmb.parsing.directories import ParsedPath
 from llmb.parsing.file_filter import files_below, is_binary, is_named_like_a_log, sample
 from llmb.parsing.parse_log import LogReader, ParsedLog
 from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry, warn_left_out
-from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, LogError, PluginError, PluginWarning, SpecError
 from llmb.values.failure import UNKNOWN
 from llmb.values.log_files import LogFiles
+from llmb.values.types.check_arguments import check_arguments
 
 TRIED_LOGS = 8
 """The most logs of a folder that are read with every other framework. Logs of one folder are rarely of several."""

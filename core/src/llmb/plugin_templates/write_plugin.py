@@ -15,8 +15,8 @@ from typing import Literal, get_args
 from llmb.plugins.declared.propose_line import propose_lines
 from llmb.plugins.installed_names import plugin_packages
 from llmb.scripts.job_functions import job_functions
-from llmb.values.arguments import check_arguments
 from llmb.values.errors import LlmbError
+from llmb.values.types.check_arguments import check_arguments
 
 PluginKind = Literal["declared", "framework", "scheduler", "extension", "pack"]
 PLUGIN_KINDS: tuple[str, ...] = get_args(PluginKind)

@@ -13,8 +13,8 @@ import attrs
 from llmb.paths import config_folder
 from llmb.plugins.addresses import is_file_address
 from llmb.plugins.installed_names import GROUPS, package_folder, plugin_packages
-from llmb.values.error_text import unknown_name
 from llmb.values.errors import Fault, PluginError
+from llmb.values.texts.error_text import unknown_name
 
 PACK: Final = "pack"
 """The kind of a plugin that is only data: a folder with recipes, declared frameworks, accelerators or signatures."""

@@ -16,10 +16,10 @@ from llmb.hookspecs import KINDS, ReportRenderer
 from llmb.plugins.checked_parser import CheckedParser
 from llmb.plugins.find_plugins import PluginEntry
 from llmb.plugins.slow_hooks import RunningCode
-from llmb.values.error_text import exception_text
 from llmb.values.errors import Fault, LlmbError, PluginError, RecipeError, SpecError, TargetError
 from llmb.values.report import Report
 from llmb.values.steps import LogParser
+from llmb.values.texts.error_text import exception_text
 
 PROJECT = "llmb"  # the name under which pluggy marks hooks
 

@@ -15,7 +15,7 @@ from llmb.plugins.find_plugins import PluginEntry
 from llmb.plugins.guard import PROJECT, Guard, Plugin
 from llmb.values.log_files import LogFiles
 from llmb.values.model import Model
-from llmb.values.nearest_name import nearest_name
+from llmb.values.texts.nearest_name import nearest_name
 from llmb.version import VERSION
 
 

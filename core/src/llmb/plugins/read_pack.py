@@ -11,16 +11,16 @@ from typing import Any
 import attrs
 
 from llmb.files import file_exists
-from llmb.logs.signature_files import decode_signatures
+from llmb.logs.failures.signature_files import decode_signatures
 from llmb.plugins.find_plugins import PACK_CONTENT, PluginEntry
-from llmb.values.error_text import format_value
 from llmb.values.errors import Fault, PluginError, located
 from llmb.values.failure import Signature
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import Accelerator
-from llmb.values.scalars import NonEmptyStr, PeakFlops, PositiveFloat, PositiveInt
+from llmb.values.texts.error_text import format_value
 from llmb.values.toml_files import read_toml
-from llmb.values.typed import decode
+from llmb.values.types.check_types import decode
+from llmb.values.types.scalars import NonEmptyStr, PeakFlops, PositiveFloat, PositiveInt
 
 _RECIPE_NAME = re.compile(r"[^\s@/#]+(@[^\s@/#]+)?")
 

@@ -13,12 +13,12 @@ from llmb.plugins.addresses import is_file_address, split_address
 from llmb.plugins.find_plugins import PACK, PluginEntry, choose_entry, find_plugins
 from llmb.recipes.read_recipe import parse_recipe, read_recipe, read_shared, with_shared
 from llmb.recipes.releases import ReleaseLine, choose_release, release_numbers, releases_of
-from llmb.values.arguments import check_arguments
-from llmb.values.error_text import unknown_name
 from llmb.values.errors import Fault, RecipeError
-from llmb.values.nearest_name import nearest_name
 from llmb.values.recipe import Recipe
+from llmb.values.texts.error_text import unknown_name
+from llmb.values.texts.nearest_name import nearest_name
 from llmb.values.toml_files import read_text
+from llmb.values.types.check_arguments import check_arguments
 
 
 class RecipeFiles:

@@ -20,7 +20,7 @@ from llmb.values.failure import Signature
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Recipe
 from llmb.values.steps import LogParser
-from llmb.values.typed import decode_fields
+from llmb.values.types.check_types import decode_fields
 
 T = TypeVar("T")
 

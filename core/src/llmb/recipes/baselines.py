@@ -7,11 +7,11 @@ import attrs
 
 from llmb.recipes.recipe_tables import BaselineTable, RecipeTable
 from llmb.recipes.sizes import flops_per_token
-from llmb.values.error_text import REQUIRED_KEY, counted, format_choices
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import FlopFormula
 from llmb.values.recipe import Baseline
+from llmb.values.texts.error_text import REQUIRED_KEY, counted, format_choices
 
 PointKey = tuple[str, str, str | None, int]
 """The gpu_type, dtype, variant and gpus of a point."""

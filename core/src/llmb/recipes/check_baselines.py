@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from llmb.analysis.valid_range import is_plausible, range_faults
 from llmb.recipes.accelerators import accelerators
 from llmb.recipes.baselines import STATED, PublishedRow
-from llmb.values.error_text import counted
 from llmb.values.errors import Fault
 from llmb.values.recipe import Baseline, Point
+from llmb.values.texts.error_text import counted
 
 _UNITS = {
     "step_time_s": ("s", "seconds, not minutes or hours", "seconds, not milliseconds"),

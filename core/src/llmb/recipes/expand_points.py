@@ -13,14 +13,14 @@ from llmb.recipes.check_baselines import check_baseline
 from llmb.recipes.recipe_tables import PointTable, RecipeTable
 from llmb.recipes.scaling_rules import scaled
 from llmb.recipes.sizes import DEGREES, check_dtypes, flops_per_token, scaling_rule, sequence_length
-from llmb.values.error_text import counted
 from llmb.values.errors import Fault
 from llmb.values.frozen import merged
 from llmb.values.model import FlopFormula, Model, Parallelism
-from llmb.values.model_rules import check_model, check_model_keys
-from llmb.values.parallelism_rules import check_parallelism
 from llmb.values.recipe import Point
-from llmb.values.typed import decode_fields
+from llmb.values.rules.model_rules import check_model, check_model_keys
+from llmb.values.rules.parallelism_rules import check_parallelism
+from llmb.values.texts.error_text import counted
+from llmb.values.types.check_types import decode_fields
 
 
 def expand_points(

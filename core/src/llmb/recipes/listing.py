@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from llmb.recipes.accelerators import accelerators
-from llmb.values.arguments import check_arguments
-from llmb.values.error_text import unknown_name
 from llmb.values.errors import Fault
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
+from llmb.values.texts.error_text import unknown_name
+from llmb.values.types.check_arguments import check_arguments
 
 
 @attrs.frozen(kw_only=True)

@@ -11,14 +11,14 @@ from llmb.recipes.expand_points import expand_points, point_key
 from llmb.recipes.recipe_tables import RecipeTable
 from llmb.recipes.releases import at_release, releases_of
 from llmb.recipes.sizes import DEFAULT_DTYPES, check_sizes, flops_per_token, scaling_rule, sequence_length
-from llmb.values.error_text import invalid_value
 from llmb.values.errors import Fault, LlmbError, RecipeError, located
 from llmb.values.frozen import FrozenMap, merged
-from llmb.values.model_rules import check_model
-from llmb.values.nearest_name import nearest_name
 from llmb.values.recipe import Point, Recipe
+from llmb.values.rules.model_rules import check_model
+from llmb.values.texts.error_text import invalid_value
+from llmb.values.texts.nearest_name import nearest_name
 from llmb.values.toml_files import parse_toml, read_text
-from llmb.values.typed import decode
+from llmb.values.types.check_types import decode
 
 Parser = Callable[[str, str], Mapping[str, Any]]
 """A function like `parse_recipe`."""

@@ -10,9 +10,9 @@ from llmb.recipes.scaling_rules import Condition, Rule
 from llmb.values.environment import Image
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import FlopFormula, Model
-from llmb.values.one_or_more import one_or_more
 from llmb.values.recipe import MfuSource, ProfileTool
-from llmb.values.scalars import (
+from llmb.values.types.one_or_more import one_or_more
+from llmb.values.types.scalars import (
     Duration,
     NonEmptyStr,
     NonNegativeInt,

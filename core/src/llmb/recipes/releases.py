@@ -7,11 +7,11 @@ from typing import Any
 
 import attrs
 
-from llmb.values.arguments import check_arguments
-from llmb.values.error_text import invalid_value
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import merged
 from llmb.values.recipe import Recipe
+from llmb.values.texts.error_text import invalid_value
+from llmb.values.types.check_arguments import check_arguments
 
 FIXES = "fixes"
 """The table of a recipe file with the fixes of its first release, which its publisher made."""

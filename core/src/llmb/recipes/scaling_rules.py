@@ -4,7 +4,7 @@ import functools
 import re
 from typing import Annotated
 
-from llmb.values.scalars import LARGEST, accepting
+from llmb.values.types.scalars import LARGEST, accepting
 
 _TERM = r"\d+|gpus_per_node|gpus|nodes"
 _RULE = re.compile(rf" *(?:{_TERM}) *(?:[*/] *(?:{_TERM}) *)*")

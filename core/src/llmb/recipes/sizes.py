@@ -8,11 +8,11 @@ from llmb.analysis.flops import FLOPS_PER_PARAMETER
 from llmb.recipes.accelerators import accelerators
 from llmb.recipes.listing import sort_dtypes
 from llmb.recipes.recipe_tables import PointTable, RecipeTable
-from llmb.values.error_text import REQUIRED_KEY, unknown_name
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import Parallelism
 from llmb.values.recipe import ScalingRule
+from llmb.values.texts.error_text import REQUIRED_KEY, unknown_name
 
 DEGREES = tuple(field.name for field in attrs.fields(Parallelism) if field.name != "pipeline_layout")
 """The keys of a table of points that may be rules."""

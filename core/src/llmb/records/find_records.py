@@ -8,9 +8,9 @@ from llmb.paths import home_folder
 from llmb.records.create_records import NOTHING_STARTED, complete_stale_sweeps
 from llmb.records.record import RunRecord, runs_folder
 from llmb.records.record_files import OTHER_HOME
-from llmb.values.error_text import NAMED_RUNS, count_others
 from llmb.values.errors import Fault, RecordError
-from llmb.values.nearest_name import nearest_name
+from llmb.values.texts.error_text import NAMED_RUNS, count_others
+from llmb.values.texts.nearest_name import nearest_name
 
 SIMILAR = 0.8
 """How similar an id must be to be suggested: four of five characters. Ids are random, so most share some."""

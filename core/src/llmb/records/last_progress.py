@@ -14,7 +14,7 @@ from llmb.records.record import RunRecord
 from llmb.records.record_files import read_file
 from llmb.state_machine.events import Progress
 from llmb.values.errors import RecordError
-from llmb.values.typed import decode_fields
+from llmb.values.types.check_types import decode_fields
 
 
 @attrs.frozen(kw_only=True)

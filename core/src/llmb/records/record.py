@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from llmb.files import file_exists, open_regular, read_regular, write_atomically
-from llmb.logs.steps_csv import steps_csv
+from llmb.logs.steps.steps_csv import steps_csv
 from llmb.paths import home_folder
 from llmb.records.events_file import EventsFile
 from llmb.records.lock_file import lock_file

@@ -16,7 +16,7 @@ from llmb.analysis.metrics import Comparison, Metrics
 from llmb.analysis.slow_ranks import RankComparison
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.telemetry import Telemetry
-from llmb.logs.steps_csv import StepColumns, read_steps_csv
+from llmb.logs.steps.steps_csv import StepColumns, read_steps_csv
 from llmb.records.find_records import find_record
 from llmb.records.last_progress import RunProgress, read_progress
 from llmb.records.lock_file import is_locked
@@ -24,14 +24,14 @@ from llmb.records.record import RunRecord
 from llmb.records.record_files import read_file
 from llmb.state_machine.events import Event
 from llmb.state_machine.states import State, replay
-from llmb.values.arguments import check_arguments
 from llmb.values.errors import Fault, RecordError
 from llmb.values.failure import Failure
 from llmb.values.frozen import FrozenMap, table_of
-from llmb.values.html_table import html_values
 from llmb.values.job_history import Attempt
 from llmb.values.run_states import END_STATES, RunState, Verdict
-from llmb.values.typed import decode_fields, encode
+from llmb.values.texts.html_table import html_values
+from llmb.values.types.check_arguments import check_arguments
+from llmb.values.types.check_types import decode_fields, encode
 
 RESULT_KEYS = (
     *("metrics", "verdict", "reason", "failure", "notes", "refused", "steps_done", "window_complete"),

@@ -19,10 +19,10 @@ from typing import Any
 from llmb.files import read_regular
 from llmb.judging.judge_repeats import find_repeats
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.mask_secrets import SecretMask, known_secrets
+from llmb.records.index.select_runs import select_runs
+from llmb.records.log_copies.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord
 from llmb.records.result import DAMAGED, RunResult
-from llmb.records.select_runs import select_runs
 from llmb.reports.bundle_files import (
     MANIFEST,
     NAMESPACE,
@@ -34,9 +34,9 @@ from llmb.reports.bundle_files import (
     write_files,
 )
 from llmb.reports.redact_records import redact_records
-from llmb.values.arguments import check_arguments
-from llmb.values.error_text import NAMED_RUNS, first_names
 from llmb.values.errors import LlmbError, PluginError, RecordError
+from llmb.values.texts.error_text import NAMED_RUNS, first_names
+from llmb.values.types.check_arguments import check_arguments
 from llmb.version import VERSION
 
 NOT_BUNDLED = ("lock", "cancel")

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from llmb.analysis.metrics import Metrics
 from llmb.records.result import RunResult
-from llmb.values.arguments import check_arguments
-from llmb.values.printable import printable_line
+from llmb.values.texts.printable import printable_line
+from llmb.values.types.check_arguments import check_arguments
 
 LABELS = ("run_id", "recipe", "gpu_type", "dtype", "gpus", "variant")
 ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})

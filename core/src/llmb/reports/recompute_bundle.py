@@ -12,15 +12,15 @@ import attrs
 
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.verdict import Judgement
-from llmb.drive.measure_and_judge import measure_and_judge
+from llmb.drive.finalize.measure_and_judge import measure_and_judge
 from llmb.judging.grade import Grader
 from llmb.judging.save_grade import imported_logs
-from llmb.logs.steps_csv import steps_csv
+from llmb.logs.steps.steps_csv import steps_csv
 from llmb.planning import plan_run
 from llmb.plugins.addresses import address_in, framework_of, is_file_address
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.copy_and_parse_logs import RunLogs
+from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.provenance import find_other_gpus
 from llmb.records.record import RunRecord
 from llmb.reports.bundle_files import describe_files, report_tables, without_folder, write_files

@@ -11,14 +11,14 @@ from llmb.analysis.measuring_window import mean_of_known
 from llmb.judging.differences import KINDS, NOT_SET, describe_settings, kind_of_key
 from llmb.judging.judge_repeats import RepeatSet, find_repeats, judge_sets
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.mask_secrets import SecretMask, known_secrets
+from llmb.records.index.select_runs import select_runs
+from llmb.records.log_copies.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult
-from llmb.records.select_runs import select_runs
-from llmb.values.arguments import check_arguments
 from llmb.values.errors import LlmbError, RecordError
-from llmb.values.printable import printable_line
 from llmb.values.report import Report, ReportedRun, ReportedSet, ReportedSetting
+from llmb.values.texts.printable import printable_line
+from llmb.values.types.check_arguments import check_arguments
 from llmb.version import VERSION
 
 OWN_FIELDS = ("workload.recipe", "workload.gpu_type", "workload.dtype", "workload.gpus", "workload.variant")

@@ -7,9 +7,9 @@ import io
 from collections.abc import Iterable
 from typing import Any
 
-from llmb.values.arguments import check_arguments
 from llmb.values.frozen import table_of
 from llmb.values.report import ReportedRun
+from llmb.values.types.check_arguments import check_arguments
 
 COLUMNS = (
     *("run_id", "created", "recipe", "release", "framework", "gpu_type", "dtype", "gpus", "variant", "repeat"),

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Mapping
 
-from llmb.values.error_text import hide_passwords
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job
+from llmb.values.texts.error_text import hide_passwords
 
 NETWORK_VARIABLES = ("NCCL_", "UCX_", "FI_", "MELLANOX_")
 """The beginnings of variables that configure NCCL, UCX, libfabric and NVIDIA's network cards."""

@@ -8,8 +8,8 @@ import attrs
 from llmb.files import resource_text
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Run
-from llmb.values.scalars import NonEmptyStr, PositiveInt
-from llmb.values.typed import decode_settings, typed_fields
+from llmb.values.types.check_types import decode_settings, typed_fields
+from llmb.values.types.scalars import NonEmptyStr, PositiveInt
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

@@ -14,13 +14,13 @@ from llmb.spec.document import flat
 from llmb.spec.published_baseline import published_steps
 from llmb.spec.workload_tables import SpecTables, TargetTable, WorkloadTable
 from llmb.values.environment import Image
-from llmb.values.error_text import REQUIRED_KEY
 from llmb.values.errors import SpecError
 from llmb.values.job import Mount
 from llmb.values.model import Accelerator, Model, Parallelism
 from llmb.values.profile_and_telemetry import Profile
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Paths, Run, Target
+from llmb.values.texts.error_text import REQUIRED_KEY
 
 
 def assemble_target(

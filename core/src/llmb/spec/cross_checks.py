@@ -10,15 +10,15 @@ from llmb.spec.assemble_run import with_published_capture
 from llmb.spec.follow_up_errors import overlaps
 from llmb.spec.published_baseline import published_steps
 from llmb.spec.workload_tables import SpecTables
-from llmb.values.error_text import counted
 from llmb.values.errors import Fault, SpecError
 from llmb.values.model import Accelerator
-from llmb.values.model_rules import check_model, check_model_keys
-from llmb.values.parallelism_rules import DIVISION_CHECKS, check_nodes
 from llmb.values.profile_and_telemetry import Profile
 from llmb.values.recipe import Recipe, Window
+from llmb.values.rules.model_rules import check_model, check_model_keys
+from llmb.values.rules.parallelism_rules import DIVISION_CHECKS, check_nodes
 from llmb.values.run import Run
 from llmb.values.steps import LogParser
+from llmb.values.texts.error_text import counted
 
 _MACHINE = ("workload.gpu_type", "workload.gpus", "target.scheduler", "target.name", "target.gpus_per_node")
 _PARTS = {"mla": "multi-head latent attention", "mamba": "Mamba layers", "layer_pattern": "layer pattern"}

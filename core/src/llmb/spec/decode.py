@@ -21,13 +21,13 @@ from llmb.spec.workload_tables import (
     WorkloadTable,
     nearest_key,
 )
-from llmb.values.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, unknown_key
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
-from llmb.values.nearest_name import nearest_name
 from llmb.values.profile_and_telemetry import Profile, Sampling
-from llmb.values.scalars import InvalidValueError, with_prefix
-from llmb.values.typed import decode, decode_fields, value_type
+from llmb.values.texts.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, unknown_key
+from llmb.values.texts.nearest_name import nearest_name
+from llmb.values.types.check_types import decode, decode_fields, value_type
+from llmb.values.types.scalars import InvalidValueError, with_prefix
 
 T = TypeVar("T")
 

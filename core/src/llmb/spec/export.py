@@ -18,9 +18,9 @@ from llmb.values.errors import LlmbError, PluginError, RecordError, SpecError
 from llmb.values.frozen import table_of
 from llmb.values.job import Mount
 from llmb.values.run import Run, Target
-from llmb.values.scalars import InvalidValueError
 from llmb.values.toml_files import read_toml
-from llmb.values.typed import encode
+from llmb.values.types.check_types import encode
+from llmb.values.types.scalars import InvalidValueError
 from llmb.values.workload import RunSpec
 
 

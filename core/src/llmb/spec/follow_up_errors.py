@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from llmb.spec.workload_tables import TABLES
-from llmb.values.error_text import UNKNOWN_KEY
 from llmb.values.errors import Fault
+from llmb.values.texts.error_text import UNKNOWN_KEY
 
 
 def keys_of(errors: Iterable[Fault]) -> frozenset[str]:

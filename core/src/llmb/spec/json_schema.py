@@ -15,8 +15,8 @@ from llmb.recipes.recipe_tables import RecipeTable
 from llmb.spec.resolve_run import known_accelerators
 from llmb.spec.table_schema import Schema, any_of, closed_table, table_schema
 from llmb.spec.workload_tables import SWEPT_KEYS, TABLE_TEXTS, TABLES, TargetTable, WorkloadTable
-from llmb.values.arguments import check_arguments
 from llmb.values.errors import LlmbError
+from llmb.values.types.check_arguments import check_arguments
 
 SchemaKind = Literal["spec", "recipe", "framework file"]
 

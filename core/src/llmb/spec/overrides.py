@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from llmb.spec.document import Document, flatten_sweep, leaves
-from llmb.values.error_text import format_value
 from llmb.values.errors import Fault, SpecError, collect_errors
+from llmb.values.texts.error_text import format_value
 from llmb.values.toml_files import parse_toml
 from llmb.values.variable_names import SECRET_VARIABLE
 

@@ -17,9 +17,9 @@ from llmb.spec.follow_up_errors import keys_of
 from llmb.spec.overrides import FROM_OVERRIDES
 from llmb.spec.resolve_run import RunResolver
 from llmb.spec.targets import NamedTargets
-from llmb.values.error_text import UNKNOWN_KEY
 from llmb.values.errors import Fault
 from llmb.values.frozen import table_of
+from llmb.values.texts.error_text import UNKNOWN_KEY
 from llmb.values.workload import RunSpec, SourceMap, Workload
 from llmb.version import VERSION
 

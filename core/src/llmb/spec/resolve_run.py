@@ -24,13 +24,13 @@ from llmb.spec.follow_up_errors import overlaps, suspect_keys
 from llmb.spec.latest_result import LatestResult
 from llmb.spec.published_baseline import with_baseline
 from llmb.spec.workload_tables import SpecTables, TargetTable
-from llmb.values.error_text import format_choices, format_name, unknown_name
 from llmb.values.errors import Fault, LlmbError, collect_errors
 from llmb.values.frozen import table_of
 from llmb.values.model import Accelerator
-from llmb.values.nearest_name import nearest_name
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Run, Target
+from llmb.values.texts.error_text import format_choices, format_name, unknown_name
+from llmb.values.texts.nearest_name import nearest_name
 from llmb.values.workload import RunSpec
 
 

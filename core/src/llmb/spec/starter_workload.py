@@ -13,9 +13,9 @@ from llmb.recipes.listing import sort_dtypes, sort_gpu_types
 from llmb.spec.choose_point import example_points
 from llmb.spec.decode import required_options
 from llmb.spec.resolve_run import known_accelerators
-from llmb.values.arguments import check_arguments
 from llmb.values.errors import LlmbError
 from llmb.values.recipe import Recipe
+from llmb.values.types.check_arguments import check_arguments
 
 
 @check_arguments

@@ -1,4 +1,4 @@
-"""JSON Schema 2020-12 of the types that `llmb.values.typed` checks."""
+"""JSON Schema 2020-12 of the types that `llmb.values.types.check_types` checks."""
 
 import tomllib
 import types
@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import attrs
 
 from llmb.spec.field_texts import FieldText, field_texts
-from llmb.values.scalars import BUILT_IN, ValueType
-from llmb.values.typed import LISTS, MAPPINGS, encode
+from llmb.values.types.check_types import LISTS, MAPPINGS, encode
+from llmb.values.types.scalars import BUILT_IN, ValueType
 
 Schema = dict[str, Any]
 

@@ -13,11 +13,11 @@ from llmb.spec.document import Document, string_of
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.latest_result import LatestResult
 from llmb.spec.target_names import targets_file
-from llmb.values.error_text import invalid_value
 from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap, table_of
-from llmb.values.nearest_name import nearest_name
 from llmb.values.run import Target
+from llmb.values.texts.error_text import invalid_value
+from llmb.values.texts.nearest_name import nearest_name
 from llmb.values.toml_files import read_optional_toml
 from llmb.values.workload import SourceMap
 

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 import attrs
 
 from llmb.values.frozen import FrozenMap
-from llmb.values.nearest_name import nearest_name
 from llmb.values.profile_and_telemetry import Profile, Sampling
 from llmb.values.recipe import Window
-from llmb.values.scalars import (
+from llmb.values.texts.nearest_name import nearest_name
+from llmb.values.types.check_types import value_type
+from llmb.values.types.scalars import (
     Duration,
     Fraction,
     ImageAddress,
@@ -21,7 +22,6 @@ from llmb.values.scalars import (
     ValueType,
     VariableName,
 )
-from llmb.values.typed import value_type
 
 EXPECTED_WINDOW = '"last" or a list of two integers'
 

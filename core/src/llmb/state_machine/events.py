@@ -10,7 +10,7 @@ import attrs
 from llmb.values.causes import Cause
 from llmb.values.job_status import JobStatus
 from llmb.values.run_states import END_STATES, RunState, Verdict
-from llmb.values.typed import decode_fields
+from llmb.values.types.check_types import decode_fields
 
 
 @attrs.frozen(kw_only=True)

@@ -21,11 +21,11 @@ from llmb.testing.bash_text import bash_errors, scheduler_variables
 from llmb.testing.plugin_checks import PluginContract, fail
 from llmb.testing.purity import recorded_effects
 from llmb.testing.sample_runs import Built, Tables, build_or_none, describe, load_run, recipes_of, sample_tables
-from llmb.values.error_text import counted
 from llmb.values.errors import Fault, LlmbError, collect_errors
 from llmb.values.job import Job, Phase
 from llmb.values.recipe import Baseline, Point, Recipe
 from llmb.values.run import Paths, Run
+from llmb.values.texts.error_text import counted
 from llmb.values.variable_names import SECRET_VARIABLE
 from llmb.values.workload import RunSpec
 

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from llmb.logs.signature_search import SignatureSearch
+from llmb.logs.failures.signature_search import SignatureSearch
 from llmb.testing.golden_logs import check_log, is_complete
 from llmb.testing.log_texts import StepLine, cut, garbled, long_lines, read, step_lines, with_filler
 from llmb.testing.plugin_checks import PluginContract, fail

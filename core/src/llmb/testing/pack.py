@@ -17,8 +17,8 @@ from llmb.testing.plugin_checks import Contract, fail
 from llmb.testing.sample_runs import sample_tables
 from llmb.values.environment import Image
 from llmb.values.errors import Fault, LlmbError, PluginWarning, collect_errors
-from llmb.values.nearest_name import nearest_name
 from llmb.values.recipe import Recipe
+from llmb.values.texts.nearest_name import nearest_name
 
 CHANGING_TAGS = ("", "dev", "edge", "latest", "main", "master", "nightly")
 """Tags that name another image after each build of its publisher. No tag means ``latest``."""

@@ -15,7 +15,7 @@ from llmb.values.frozen import FrozenMap
 from llmb.values.host import Host
 from llmb.values.job import Job, Phase, Script
 from llmb.values.run import Target
-from llmb.values.typed import decode
+from llmb.values.types.check_types import decode
 
 DIRECTORY = "/w/runs/contract"
 

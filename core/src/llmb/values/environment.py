@@ -7,10 +7,11 @@ from typing import Annotated, Any, Self
 
 import attrs
 
-from llmb.values.error_text import invalid_value, unknown_name
 from llmb.values.errors import RecipeError
 from llmb.values.frozen import freeze
-from llmb.values.scalars import (
+from llmb.values.texts.error_text import invalid_value, unknown_name
+from llmb.values.types.check_types import decode_settings, typed_fields
+from llmb.values.types.scalars import (
     ImageAddress,
     NonEmptyStr,
     NonNegativeFloat,
@@ -21,7 +22,6 @@ from llmb.values.scalars import (
     accepting,
     matching,
 )
-from llmb.values.typed import decode_settings, typed_fields
 
 Digest = Annotated[str, matching('"sha256:" and 64 hexadecimal digits', "sha256:[0-9a-f]{64}")]
 """The digest of an image."""

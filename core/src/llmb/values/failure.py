@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import attrs
 
-from llmb.values.scalars import NonEmptyStr
-from llmb.values.typed import typed_fields
+from llmb.values.types.check_types import typed_fields
+from llmb.values.types.scalars import NonEmptyStr
 
 UNKNOWN = "unknown"
 """The beginning of a cause that llmb could not find."""

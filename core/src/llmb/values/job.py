@@ -10,7 +10,8 @@ import attrs
 
 from llmb.values.environment import Environment, Image
 from llmb.values.frozen import FrozenMap
-from llmb.values.scalars import (
+from llmb.values.types.check_types import encode, typed_fields
+from llmb.values.types.scalars import (
     AbsolutePath,
     NonEmptyStr,
     NonNegativeFloat,
@@ -19,7 +20,6 @@ from llmb.values.scalars import (
     VariableName,
     matching,
 )
-from llmb.values.typed import encode, typed_fields
 
 Ranks = Literal["all", "first", "node"]
 

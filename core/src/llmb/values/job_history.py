@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from llmb.values.scalars import NonNegativeInt
-from llmb.values.typed import typed_fields
+from llmb.values.types.check_types import typed_fields
+from llmb.values.types.scalars import NonNegativeInt
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

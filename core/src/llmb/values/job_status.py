@@ -7,7 +7,7 @@ from typing import Literal
 import attrs
 
 from llmb.values.causes import Cause
-from llmb.values.typed import typed_fields
+from llmb.values.types.check_types import typed_fields
 
 JobState = Literal["absent", "unknown", "pending", "running", "ended"]
 

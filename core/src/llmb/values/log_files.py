@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 from attrs.validators import optional
 
-from llmb.values.typed import typed_fields
+from llmb.values.types.check_types import typed_fields
 
 
 def _has_group(_files: object, field: attrs.Attribute[Any], pattern: str) -> None:

@@ -6,8 +6,8 @@ from typing import Any, Literal, Self
 import attrs
 
 from llmb.values.frozen import FrozenMap
-from llmb.values.scalars import Fraction, NonEmptyStr, NonNegativeInt, PeakFlops, PositiveFloat, PositiveInt
-from llmb.values.typed import typed_fields
+from llmb.values.types.check_types import typed_fields
+from llmb.values.types.scalars import Fraction, NonEmptyStr, NonNegativeInt, PeakFlops, PositiveFloat, PositiveInt
 from llmb.values.with_changes import with_changes
 
 FlopFormula = Literal[

@@ -3,8 +3,8 @@
 import attrs
 
 from llmb.values.recipe import ProfileTool
-from llmb.values.scalars import Duration
-from llmb.values.typed import typed_fields
+from llmb.values.types.check_types import typed_fields
+from llmb.values.types.scalars import Duration
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
-from llmb.values.error_text import counted
 from llmb.values.frozen import FrozenMap, freeze
 from llmb.values.run_states import END_STATES, Verdict
+from llmb.values.texts.error_text import counted
 
 
 @attrs.frozen(kw_only=True)

@@ -12,8 +12,8 @@ from llmb.values.job import Job, Mount, Phase
 from llmb.values.model import Accelerator, FlopFormula, Model, Parallelism
 from llmb.values.profile_and_telemetry import Profile, Sampling
 from llmb.values.recipe import Baseline, MfuSource, Window
-from llmb.values.scalars import AbsolutePath, NonNegativeInt, PositiveFloat, PositiveInt, VariableName
-from llmb.values.typed import typed_fields
+from llmb.values.types.check_types import typed_fields
+from llmb.values.types.scalars import AbsolutePath, NonNegativeInt, PositiveFloat, PositiveInt, VariableName
 
 OptionsT = TypeVar("OptionsT")  # the attrs class of a plugin's own options
 

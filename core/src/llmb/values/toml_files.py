@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from llmb.values.errors import Fault, LlmbError, SpecError
-from llmb.values.nearest_name import nearest_name
+from llmb.values.texts.nearest_name import nearest_name
 
 MOST_BYTES = 16 << 20
 """The most bytes that are read. A list of 10,000 sweeps has less than one MiB."""

@@ -9,8 +9,8 @@ from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap, freeze
 from llmb.values.recipe import RecipeCopy
 from llmb.values.run import Run, Target
-from llmb.values.scalars import PositiveInt
-from llmb.values.typed import typed_fields
+from llmb.values.types.check_types import typed_fields
+from llmb.values.types.scalars import PositiveInt
 from llmb.values.with_changes import with_changes
 
 

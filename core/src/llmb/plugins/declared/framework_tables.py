@@ -10,8 +10,8 @@ from llmb.recipes.scaling_rules import Rule
 from llmb.values.environment import Image, Repository
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Name
-from llmb.values.one_or_more import one_or_more
-from llmb.values.scalars import (
+from llmb.values.types.one_or_more import one_or_more
+from llmb.values.types.scalars import (
     Duration,
     ImageAddress,
     NonEmptyStr,

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from llmb.logs.line_parser import LineParser
+from llmb.logs.steps.line_parser import LineParser
 from llmb.plugins.declared.log_format import LogFormat
 from llmb.plugins.declared.step_values import (
     as_number,

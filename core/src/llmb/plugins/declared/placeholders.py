@@ -12,8 +12,8 @@ import attrs
 from llmb.plugins.declared.framework_tables import Degree
 from llmb.values.errors import Fault, SpecError
 from llmb.values.model import Model, Parallelism
-from llmb.values.nearest_name import nearest_name
 from llmb.values.run import Run
+from llmb.values.texts.nearest_name import nearest_name
 
 _BRACES: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 

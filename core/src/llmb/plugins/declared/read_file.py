@@ -13,11 +13,11 @@ from llmb.plugins.declared.check_tables import check_tables
 from llmb.plugins.declared.framework_tables import DeclaredFile, DeclaredRecipe
 from llmb.plugins.declared.log_format import LogFormat, compile_format
 from llmb.recipes.read_recipe import read_shared, with_shared
-from llmb.values.error_text import UNKNOWN_KEY
 from llmb.values.errors import Fault, PluginError, RecipeError, located
 from llmb.values.frozen import FrozenMap
+from llmb.values.texts.error_text import UNKNOWN_KEY
 from llmb.values.toml_files import parse_toml, read_text
-from llmb.values.typed import decode
+from llmb.values.types.check_types import decode
 
 
 @attrs.frozen(kw_only=True)

@@ -11,10 +11,10 @@ from llmb.plugins.declared.framework import as_image
 from llmb.plugins.declared.read_file import ReadFile, read_file
 from llmb.plugins.find_plugins import PluginEntry
 from llmb.recipes.read_recipe import build_recipe
-from llmb.values.error_text import unknown_name
 from llmb.values.errors import Fault, LlmbError, RecipeError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.recipe import Recipe, RecipeCopy
+from llmb.values.texts.error_text import unknown_name
 
 FOLDER = "framework"
 """The folder of a run's record with the file and the files that it names."""

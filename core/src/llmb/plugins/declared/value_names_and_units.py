@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from llmb.values.errors import Fault
-from llmb.values.nearest_name import nearest_name
+from llmb.values.texts.nearest_name import nearest_name
 
 TIMES: Final[Mapping[str, float]] = {"time_s": 1, "time_ms": 1e3, "time_us": 1e6, "time_min": 1 / 60}
 """Names of the step time, with the units in a second."""

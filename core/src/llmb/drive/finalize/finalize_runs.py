@@ -1,0 +1,144 @@
+"""Finalizing the runs of a target whose jobs are over, each with the history of its job."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+
+import attrs
+
+from llmb.drive.driven_run import DrivenRun
+from llmb.drive.finalize.attempts_and_telemetry import JobPast
+from llmb.drive.finalize.job_directories import DOUBTFUL, DoubtfulJob, explain_with_directories
+from llmb.drive.finalize.write_result import write_result
+from llmb.drive.isolate_errors import isolate
+from llmb.drive.secrets import SecretFiles
+from llmb.drive.target_group import TargetGroup
+from llmb.plugins.registry import PluginRegistry
+from llmb.records.last_progress import remove_progress
+from llmb.records.provenance import parse_provenance
+from llmb.state_machine.events import Ended
+from llmb.state_machine.observations import UnitObservation
+from llmb.state_machine.states import State, UnitStates
+from llmb.values.errors import PluginError, RecordError
+from llmb.values.job_history import JobHistory
+from llmb.values.job_status import JobStatus
+
+HISTORY_LIMIT_S = 10.0
+"""How long after the end of a job a run waits for the job's history."""
+
+ReadLogs = Callable[..., Iterator[tuple[str, Exception | None]]]
+"""The method `EffectRunner.read_logs`."""
+
+
+@attrs.define(eq=False)
+class RunFinalizer:
+    """Reads logs to their end, removes secrets and writes results.
+
+    A run whose history is not complete yet waits for it, and the other runs continue. Only the history is then queried
+    again.
+    """
+
+    _group: TargetGroup
+    _runs: Mapping[str, DrivenRun]
+    _registry: PluginRegistry
+    _secrets: SecretFiles
+    _notes: list[str]
+    _read_logs: ReadLogs
+    _statuses: dict[str, JobStatus] = attrs.field(factory=dict)
+
+    def is_waiting(self, run_id: str) -> bool:
+        """Check whether a run has no result yet, and waits only for the history of its job."""
+        return run_id in self._statuses
+
+    def finalize(self, units: UnitStates) -> Iterator[UnitObservation]:
+        """Finalize runs, except those whose history is not complete yet. Raise TargetError."""
+        failed = self._prepare([each for each in units if not self.is_waiting(each[0].id)])
+        yield from ((unit, failed[unit.id]) for unit, _ in units if unit.id in failed)
+        prepared = [each for each in units if each[0].id not in failed]
+        histories = self._query_histories([each for each in prepared if each[1].submitted])
+        ready = [each for each in prepared if not _is_awaited(each[1], histories.get(each[0].id))]
+        files = self._read_own_files(unit.id for unit, state in ready if state.submitted)
+        for unit, _ in ready:
+            script = self._runs[unit.id].plan.script
+            past = JobPast(
+                status=self._statuses[unit.id],
+                history=histories.get(unit.id, JobHistory()),
+                recorded=files.get(script.attempts, b""),
+            )
+            seen = isolate(partial(self._finalize_run, unit.id, past, files.get(script.provenance)))
+            del self._statuses[unit.id]
+            yield unit, seen
+
+    def _prepare(self, units: UnitStates) -> Mapping[str, Exception]:
+        """Complete all that needs no history. Return the runs whose logs could not be copied, with the error."""
+        submitted = [unit.id for unit, state in units if state.submitted]
+        failed: dict[str, Exception] = {}
+        while changed := dict(self._read_logs(run_id for run_id in submitted if run_id not in failed)):
+            failed |= {run_id: error for run_id, error in changed.items() if error}
+        last = self._read_logs((run_id for run_id in submitted if run_id not in failed), is_last=True)
+        failed |= {run_id: error for run_id, error in last if error}
+        self._secrets.remove(self._runs[unit.id].plan.script for unit, state in units if state.handed_over)
+        self._statuses |= self._explain_ends([each for each in units if each[0].id not in failed])
+        return failed
+
+    def _read_own_files(self, run_ids: Iterable[str]) -> Mapping[str, bytes]:
+        """Return the files in which these jobs describe themselves, by path. Raise TargetError."""
+        scripts = [self._runs[run_id].plan.script for run_id in run_ids]
+        paths = [path for script in scripts for path in (script.provenance, script.attempts) if path]
+        return self._group.host.read(dict.fromkeys(paths, 0)) if paths else {}
+
+    def _query_histories(self, units: UnitStates) -> Mapping[str, JobHistory]:
+        """Return what the scheduler knows of these jobs. An error of the plugin is a note. Raise TargetError."""
+        handles = [self._runs[unit.id].handle(state) for unit, state in units]
+        tickets = [attrs.evolve(each, job_id=self._statuses[each.id].job_id or each.job_id) for each in handles]
+        try:
+            found: Mapping[str, JobHistory] = self._group.scheduler.history(tickets=tickets, host=self._group.host)
+        except PluginError as error:
+            self._notes.append(f"the attempts of jobs are unknown: {error}")
+            return {}
+        return found
+
+    def _explain_ends(self, units: UnitStates) -> dict[str, JobStatus]:
+        """Return the status of each job that is over. If its directory explains its end, that is the cause."""
+        statuses = {unit.id: state.job_status for unit, state in units if state.job_status}
+        submitted = {
+            unit.id: self._doubtful_job(unit.id, statuses[unit.id])
+            for unit, state in units
+            if state.submitted and self._is_doubtful(unit.id, statuses[unit.id])
+        }
+        return statuses | explain_with_directories(submitted, self._group)
+
+    def _is_doubtful(self, run_id: str, status: JobStatus) -> bool:
+        """Check whether a job may have ended because it lost its directory. Some jobs then exit with 0."""
+        run = self._runs[run_id]
+        return status.cause in DOUBTFUL or (status.cause == "completed" and run.logs.series.count < run.plan.run.steps)
+
+    def _doubtful_job(self, run_id: str, status: JobStatus) -> DoubtfulJob:
+        """Return a job with the files that llmb wrote to its directory or read from it.
+
+        A completed job ran all its phases, so their logs existed. They come first, because only some files are checked.
+        """
+        run = self._runs[run_id]
+        script = run.plan.script
+        files = [*run.logs.measured_paths] if status.cause == "completed" else []
+        files += script.files
+        with suppress(RecordError):  # an unreadable copy of a log is reported when the run is finalized
+            files += [path for path, size in run.logs.offsets().items() if size]
+        in_directory = [path for path in dict.fromkeys(files) if path.startswith(f"{script.directory}/")]
+        return DoubtfulJob(script.directory, in_directory, status)
+
+    def _finalize_run(self, run_id: str, past: JobPast, provenance: bytes | None) -> Ended:
+        run = self._runs[run_id]
+        if provenance:
+            run.record.add_provenance(parse_provenance(provenance, run.plan.secrets))
+        run.record.sync_logs()
+        ending = write_result(run.plan, run.record, run.logs, past, self._registry)
+        remove_progress(run.record)
+        return ending
+
+
+def _is_awaited(state: State, history: JobHistory | None) -> bool:
+    """Check whether the history of a job is not complete yet, and may still become so in time."""
+    passed_s = abs(time.time() - state.job_ended_at)  # a clock may be set back
+    return history is not None and history.pending and passed_s < HISTORY_LIMIT_S

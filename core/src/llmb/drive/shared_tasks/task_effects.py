@@ -1,0 +1,172 @@
+"""Effects for the shared tasks of one target: checks, submission, their end, and the runs that wait for them."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
+from llmb.drive.shared_tasks.runs_waiting_for_task import add_references, list_references, remove_references
+from llmb.drive.shared_tasks.task_failure import find_task_failure
+from llmb.drive.shared_tasks.task_jobs import (
+    cancel_tasks,
+    find_complete_tasks,
+    poll_tasks,
+    reject_without_space,
+)
+from llmb.drive.target_group import TargetGroup
+from llmb.hosts.detached import submit_detached
+from llmb.state_machine.events import Ended
+from llmb.state_machine.observations import (
+    Checked,
+    SecretsMissing,
+    TaskFinalized,
+    UnitObservation,
+)
+from llmb.state_machine.states import Unit, UnitStates
+from llmb.task_plans import TaskPlan
+from llmb.values.errors import LlmbError, TargetError
+from llmb.values.job_status import JobHandle
+from llmb.values.texts.error_text import NAMED_RUNS, first_names
+
+
+class TaskEffects:
+    """Performs effects for shared tasks. ``plans`` maps the key of each task to its plan.
+
+    ``notes`` collects sentences for the user.
+    """
+
+    def __init__(self, plans: Iterable[TaskPlan], group: TargetGroup, notes: list[str]) -> None:
+        self.plans: dict[str, TaskPlan] = {}
+        for plan in plans:
+            self.plans.setdefault(plan.key, plan)
+        self.logs: dict[str, str] = {}
+        """The end of the log of each task that failed."""
+        self._group = group
+        self._notes = notes
+        self._secrets = SecretFiles(group.host, notes)
+        self._references: set[tuple[str, str]] = set()  # task and run, as noted on the target by this process
+
+    def check(self, units: UnitStates) -> Iterator[UnitObservation]:
+        """Check which tasks are complete. A complete task keeps no secrets of a process that was killed."""
+        plans = [self.plans[unit.id] for unit, _ in units]
+        complete = find_complete_tasks(plans, self._group.host)
+        self._secrets.remove(plan.script for plan in plans if plan.key in complete)
+        yield from ((unit, Checked(unit.id in complete)) for unit, _ in units)
+
+    def submit(self, units: UnitStates) -> Iterator[UnitObservation]:
+        """Submit tasks. One that lacks a secret or space is not submitted. Raise TargetError."""
+        by_key = {unit.id: unit for unit, _ in units}
+        plans = []
+        for plan in (self.plans[key] for key in by_key):
+            if missing_secrets(plan.script):
+                yield by_key[plan.key], SecretsMissing()
+            else:
+                plans.append(plan)
+        for plan, rejected in list(reject_without_space(plans, self._group)):
+            plans.remove(plan)
+            yield by_key[plan.key], rejected
+        for where in ("host", "scheduler"):  # an error of the second leaves the first submitted
+            if group := [plan for plan in plans if plan.on == where]:
+                handles = self._submit(where, group)
+                self._secrets.remove(plan.script for plan in group if handles[plan.key].refused)
+                yield from ((by_key[plan.key], handles[plan.key]) for plan in group)
+
+    def _submit(self, where: str, plans: Sequence[TaskPlan]) -> Mapping[str, JobHandle]:
+        scripts = [plan.script for plan in plans]
+        try:
+            self._secrets.put(scripts)
+            if where == "host":
+                return submit_detached(scripts, self._group.host)
+            return self._group.scheduler.submit(scripts=scripts, host=self._group.host)
+        except LlmbError as error:
+            if certainly_not_submitted(error):
+                with suppress(TargetError):  # the user sees the first error
+                    self._take_back_secrets(plans)
+            raise
+
+    def _take_back_secrets(self, plans: Iterable[TaskPlan]) -> None:
+        """Remove the secrets of tasks that no job and no other process needs.
+
+        A process for whose runs there are references may just have placed the same secrets, and be about to submit.
+        """
+        plans = [plan for plan in plans if plan.script.secrets]
+        waiting = list_references((plan.script for plan in plans), (), self._group.host) if plans else {}
+        mine = {run_id for _, run_id in self._references}
+        plans = [plan for plan in plans if mine.issuperset(waiting.get(plan.key, ()))]
+        found = poll_tasks(plans, self._group)
+        gone = [plan for plan in plans if found[plan.key].state in ("absent", "ended")]
+        self._secrets.remove(plan.script for plan in gone)
+
+    def finalize(self, units: UnitStates) -> Iterator[UnitObservation]:
+        """Check the tasks whose jobs are over, and describe why the others failed. Raise TargetError."""
+        plans = [self.plans[unit.id] for unit, _ in units]
+        self._secrets.remove(plan.script for plan in plans)
+        complete = find_complete_tasks(plans, self._group.host)
+        for unit, state in units:
+            assert state.job_status
+            if unit.id in complete:
+                yield unit, TaskFinalized(complete=True)
+                continue
+            failure, self.logs[unit.id] = find_task_failure(self.plans[unit.id], state.job_status, self._group.host)
+            yield unit, failure
+
+    # The runs that wait for tasks
+
+    def note_references(self, waiting: Iterable[tuple[str, str]]) -> None:
+        """Note on the target which runs wait for which tasks, each pair once. Raise TargetError."""
+        if new := [pair for pair in waiting if pair not in self._references]:
+            add_references(((self.plans[key].script, run_id) for key, run_id in new), self._group.host)
+            self._references.update(new)
+
+    def remove_references(self, endings: Mapping[str, Ended]) -> None:
+        """Remove the references to tasks that ended. Raise TargetError.
+
+        A task that failed here may still run for other processes, so their references stay.
+        """
+        over = [pair for pair in self._references if pair[0] in endings]
+        pairs = ((key, "" if endings[key].state == "completed" else run_id) for key, run_id in over)
+        remove_references(((self.plans[key].script, run_id) for key, run_id in dict.fromkeys(pairs)), self._group.host)
+        self._references.difference_update(over)
+
+    def release(self, keys: Iterable[str], run_ids: Sequence[str], needed: Collection[str]) -> None:
+        """Drop the references of runs that were not submitted, and remove the secrets of tasks that no run needs.
+
+        ``needed`` are the keys of tasks that other runs of this process need. Raise TargetError if secrets may be left.
+        """
+        plans = [self.plans[key] for key in keys]
+        try:
+            waiting = list_references((plan.script for plan in plans), run_ids, self._group.host)
+        except TargetError:
+            if any(plan.script.secrets for plan in plans):
+                raise
+            return  # at worst, a later job of the task continues for no run
+        self._secrets.remove(plan.script for plan in plans if plan.key not in waiting and plan.key not in needed)
+
+    def cancel_unneeded(self, keys: Collection[str], run_ids: Sequence[str], needed: Collection[str]) -> list[str]:
+        """Drop the references of these runs, and cancel the jobs of tasks for which no other run waits.
+
+        ``needed`` are the keys of tasks that other runs of this process need. Return the keys of the tasks that no run
+        needs. Append a note about each job. Raise TargetError.
+        """
+        waiting = list_references((self.plans[key].script for key in keys), run_ids, self._group.host)
+        candidates = [self.plans[key] for key in keys if key not in needed]
+        statuses = poll_tasks(candidates, self._group)
+        alive = [plan for plan in candidates if statuses[plan.key].state in ("pending", "running")]
+        unneeded = [plan for plan in candidates if plan.key not in waiting]
+        cancel_tasks([plan for plan in unneeded if plan in alive], self._group)
+        self._secrets.remove(plan.script for plan in unneeded)
+        for plan in alive:
+            job_id = statuses[plan.key].job_id
+            job = f"{plan.task.kind} (job {job_id})" if job_id else plan.task.kind
+            self._notes.append(f"{job} {_describe_decision(waiting.get(plan.key, ()))}")
+        return [plan.key for plan in unneeded]
+
+
+def task_unit(plan: TaskPlan) -> Unit:
+    """Return the unit of a task."""
+    return Unit(id=plan.key, kind="task", name=plan.task.kind, runs_on=plan.on)
+
+
+def _describe_decision(waiting: Sequence[str]) -> str:
+    if not waiting:
+        return "is cancelled too: no other run waits for it"
+    return f"continues for {first_names(waiting, NAMED_RUNS)}; `llmb cancel` of these runs also cancels it"

@@ -1,0 +1,43 @@
+"""Hits of signatures in the order of time: the earliest one, and the scheduler's message below one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from llmb.logs.ansi_escapes import PlainText
+from llmb.logs.failures.signature_search import Hit, raw_line_at
+from llmb.logs.files import read_part
+from llmb.logs.timestamps import comparable, seconds_between, time_at
+from llmb.values.failure import Signature
+
+SIDE_EFFECTS: Final = 16 << 10
+"""Bytes between the messages of processes that a scheduler or another process ends and its own message."""
+
+AT_ONCE_S: Final = 60
+"""Seconds between these messages."""
+
+
+def earliest_hit(hits: Sequence[Hit]) -> Hit:
+    """Return the hit of the lowest weight with the earliest time, or if a log has no times, the lowest offset."""
+    weight = min(hit.weight for hit in hits)
+    candidates = [hit for hit in hits if hit.weight == weight]
+    times = [time_at(hit.path, hit.offset) for hit in candidates] if len(candidates) > 1 else []
+    known = [time for time in times if time]
+    if known and len(known) == len(candidates):
+        dated = zip(comparable(known), candidates, strict=True)
+        return min(dated, key=lambda each: (each[0], each[1].offset))[1]
+    return min(candidates, key=lambda hit: hit.offset)
+
+
+def ending_below(hit: Hit, endings: Iterable[Signature]) -> Hit | None:
+    """Return the first of ``endings`` close below a hit, or None if the times of both lines are far apart."""
+    text = PlainText(read_part(hit.path, hit.offset, hit.offset + SIDE_EFFECTS))
+    found = [(place, each) for each in endings if (place := text.text.find(each.needle.encode())) >= 0]
+    if not found:
+        return None
+    place, signature = min(found, key=lambda each: each[0])
+    ending = Hit(hit.path, hit.offset + text.place_in_log(place), signature)
+    after_s = seconds_between(*(raw_line_at(each.path, each.offset) for each in (hit, ending)))
+    is_late = after_s is not None and after_s > AT_ONCE_S
+    return None if is_late else ending

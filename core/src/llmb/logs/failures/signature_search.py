@@ -1,0 +1,299 @@
+"""Search of one log for all signatures in one pass."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from llmb.logs.ansi_escapes import PlainText, plain_text
+from llmb.logs.failures.failure_evidence import as_evidence
+from llmb.logs.files import blocks_of, line_around, read_part
+from llmb.logs.processes import NOBODY, Process, expand_ranks
+from llmb.logs.rank_labels import split_label
+from llmb.logs.search import MOST_TOGETHER, TextSearch
+from llmb.values.failure import Signature
+
+OVERLAP: Final = 4096
+"""Bytes of a block that are searched again with the next one, so that no signature is lost between two blocks."""
+
+PREFIX: Final = 200
+AROUND: Final = 400
+"""Bytes of a line that are shown as evidence before and after the beginning of a signature."""
+
+BEGINNING: Final = 100
+"""Bytes of the beginning of a line that are shown if the signature is further away than `PREFIX`."""
+
+BELOW: Final = 4096
+"""Bytes after the beginning of a signature in which its pattern is searched."""
+
+_FRAME = re.compile(rb'  File "[^"]*", line \d+')  # the line of a traceback above a line of code
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+
+_WARNING = re.compile(
+    rb"""(?:^|[\s\[:])
+         (?: W\d{3,4}(?:\d{4})?\ | W\ (?:external|tensorflow|tsl|xla|third_party)/ | \w+\ W\ \d{4}-
+           | wandb:\ | [A-Z][a-z]+Warning:\ | WARN(?:ING)?\b
+           | Warning\ +Failed(?:Scheduling|Mount)\b )  # events of pods that wait
+         (?!.*\b[Ii]nitialization:)""",
+    re.VERBOSE,
+)
+"""What loggers print before a warning. An initialization that failed with a warning ends the program later."""
+
+_OF_NCCL = b"NCCL WARN "  # what NCCL prints before an error
+
+_RETRIED = b" thrown while requesting "
+"""What huggingface_hub prints after the error of a request that it sends again. Its messages have no level."""
+
+
+@attrs.frozen
+class LogLine:
+    """The number (from 1), the text and the bytes of a line, and where the signature begins in the text."""
+
+    number: int
+    text: str
+    raw: bytes
+    start: int = 0
+
+
+@attrs.frozen
+class Hit:
+    """A signature found in a log, and the byte where it begins. ``match`` is that of the signature's pattern.
+
+    ``is_warning`` is True for a signature in a warning, which the program may have survived.
+    """
+
+    path: Path
+    offset: int
+    signature: Signature
+    match: re.Match[str] | None = None
+    is_warning: bool = False
+
+    @property
+    def weight(self) -> float:
+        """The weight of the signature. The lowest weight in a log counts.
+
+        A warning weighs more than any signature in an error, and less than a report. Warnings about other processes
+        usually come at the end of a run, and the others at its beginning.
+        """
+        if self.is_warning:
+            return 1.5 if self.signature.primary else 1.25
+        return self.signature.weight
+
+    @property
+    def process(self) -> Process:
+        """The process that the pattern names, with the first rank of a list of ranks."""
+        return next(self.processes, NOBODY)
+
+    @property
+    def processes(self) -> Iterator[Process]:
+        """The processes that the pattern names."""
+        groups = self.match.groupdict() if self.match else {}
+        host, ranks = groups.get("host"), groups.get("rank") or groups.get("task")
+        host = None if host in ("localhost", "localhost.localdomain") else host
+        if ranks:
+            yield from (Process(rank, host) for rank in expand_ranks(ranks))
+        elif host:
+            yield Process(None, host)
+
+    @property
+    def cause(self) -> str:
+        """The cause, with the detail in the line or in the lines that the pattern matches."""
+        line = line_at(self.path, self.offset)
+        detail = self.match.groupdict().get("detail") if self.match else None
+        return self.signature.cause_with(detail) if detail else self.signature.cause_in(line.text[line.start :])
+
+
+class SignatureSearch:
+    """Search for ``signatures``. Of several with the same text, the last one counts."""
+
+    def __init__(self, signatures: Iterable[Signature]) -> None:
+        self._by_text = {each.needle.encode(): each for each in signatures}
+        self._groups = tuple(
+            TextSearch((text for text, each in self._by_text.items() if each.primary is primary), MOST_TOGETHER)
+            for primary in (True, False)
+        )
+
+    def select(self, is_wanted: Callable[[Signature], bool]) -> SignatureSearch:
+        """Return a search for some of the signatures."""
+        return SignatureSearch(filter(is_wanted, self._by_text.values()))
+
+    def find(self, path: Path, start: int = 0, *, warnings: bool = True) -> Hit | None:
+        """Return the first hit of the lowest weight in a log, from this byte on, with or without ``warnings``.
+
+        Primary and secondary signatures may overlap, so each kind has a search.
+        """
+        primary, others = self._groups
+        kept: bytes = b""
+        best: Hit | None = None
+        for block in blocks_of(path, start):
+            data, begin = kept + block, start - len(kept)
+            hits = self._new_hits(path, primary, data, begin, len(kept), warnings=warnings)
+            for hit in hits:
+                if not hit.is_warning:
+                    return _below_code(hit, hits, data, begin)
+                best = min(best or hit, hit, key=attrgetter("weight"))
+            if best is None or best.weight > 1:
+                best = self._lightest(self._new_hits(path, others, data, begin, len(kept), warnings=warnings), best)
+            start, kept = start + len(block), data[-OVERLAP:]
+        return best
+
+    def reports(self, path: Path, start: int) -> Iterator[Hit]:
+        """Yield the messages in a log from this byte on by which a launcher names a process that ended."""
+        if not self._process_search:
+            return
+        for block in blocks_of(path, start):
+            hits = self._hits(path, self._process_search, block, start)
+            yield from (hit for hit in hits if hit.process != NOBODY)
+            start += len(block)
+
+    @functools.cached_property
+    def _process_search(self) -> TextSearch | None:
+        texts = [text for text, each in self._by_text.items() if _names_a_process(each)]
+        return TextSearch(texts, MOST_TOGETHER) if texts else None
+
+    def is_report(self, line: bytes) -> bool:
+        """Check whether a line contains a signature that is not primary."""
+        return bool(self._groups[1].find_named(plain_text(line)))
+
+    def _lightest(self, hits: Iterable[Hit], best: Hit | None) -> Hit | None:
+        for hit in hits:
+            best = min(best or hit, hit, key=attrgetter("weight"))
+            if best.weight <= 1:
+                break
+        return best
+
+    def _new_hits(
+        self, path: Path, search: TextSearch, data: bytes, begin: int, searched: int, *, warnings: bool
+    ) -> Iterator[Hit]:
+        """Yield the hits in ``data``, except those in its first bytes, which were ``searched`` before."""
+        for hit in self._hits(path, search, data, begin, searched):
+            if not _is_warning(hit, data, hit.offset - begin):
+                yield hit
+            elif warnings:
+                yield attrs.evolve(hit, is_warning=True)
+
+    def _hits(self, path: Path, search: TextSearch, data: bytes, begin: int, searched: int = 0) -> Iterator[Hit]:
+        plain = PlainText(data)
+        for found, text in search.find_named(plain.text):
+            if plain.place_in_log(found + len(text) - 1) < searched:
+                continue
+            place, signature = plain.place_in_log(found), self._by_text[text]
+            match = _match(path, signature, data, begin, place)
+            if match or not signature.pattern:
+                yield Hit(path, begin + place, signature, match)
+
+
+def _is_warning(hit: Hit, data: bytes, place: int) -> bool:
+    """Check whether a signature at this place is in a warning, which has one line, or is secondary and survivable."""
+    if hit.signature.survivable and not hit.signature.primary:
+        return True
+    if hit.signature.report or hit.signature.needle.startswith("\n") or (hit.match and "\n" in hit.match[0]):
+        return False
+    first = max(0, place - OVERLAP)
+    begin = max(first, *(data.rfind(end, first, place) + 1 for end in (b"\n", b"\r")))
+    before = plain_text(data[begin:place])
+    if _OF_NCCL in before:
+        return False
+    has_level = any(_WARNING.search(part) for part in (before[:PREFIX], before[-PREFIX:]))
+    return has_level or _RETRIED in _LINE_END.split(_part_of(hit, data, place), 1)[0]
+
+
+def _part_of(hit: Hit, data: bytes, place: int) -> bytes:
+    """Return `BELOW` bytes from a hit on. Only those behind a block are read from the file again, which takes long."""
+    part = data[place : place + BELOW]
+    return part if len(part) == BELOW or b"\n" in part else read_part(hit.path, hit.offset, hit.offset + BELOW)
+
+
+def _below_code(hit: Hit, later: Iterator[Hit], data: bytes, begin: int) -> Hit:
+    """Return the exception below a line of code in a rank's traceback, if both have the same cause, else ``hit``."""
+
+    def read_line(hit: Hit) -> tuple[bytes, bool]:
+        """Return the label of the line, and whether the line is code: below the line of a frame."""
+        line = data.rfind(b"\n", 0, hit.offset - begin) + 1
+        above = data.rfind(b"\n", 0, max(0, line - 1)) + 1
+        label, _ = split_label(plain_text(data[line : line + PREFIX]))
+        return label, _FRAME.search(plain_text(data[above:line])) is not None
+
+    label, is_code = read_line(hit)
+    if not is_code:
+        return hit
+    same_cause = (each for each in later if each.signature.cause == hit.signature.cause)
+    return next((each for each in same_cause if read_line(each) == (label, False)), hit)
+
+
+@functools.lru_cache(maxsize=8)
+def search_signatures(signatures: tuple[Signature, ...]) -> SignatureSearch:
+    """Return a search for these signatures. It is kept, because a directory of logs needs the same one for each log."""
+    return SignatureSearch(signatures)
+
+
+def _names_a_process(signature: Signature) -> bool:
+    """Check whether a launcher reports with this signature which process ended, on which node."""
+    number = "(?P<rank>" in signature.pattern or "(?P<task>" in signature.pattern
+    both = number and "(?P<host>" in signature.pattern
+    return not signature.primary and (both or (signature.report and signature.pattern != ""))
+
+
+def _match(path: Path, signature: Signature, data: bytes, begin: int, place: int) -> re.Match[str] | None:
+    """Return the match of a signature's pattern that begins in the line at this place. Labels and times are left out.
+
+    ``data`` is the part of the log from the byte ``begin`` on.
+    """
+    if not signature.pattern:
+        return None
+    before, after = _around(path, data, begin, place)
+    first = max(before.rfind(b"\n"), before.rfind(b"\r")) + 1
+    lines = [text_of(line) for line in (before[first:] + after).splitlines()]
+    text, pattern = "\n".join(lines), re.compile(signature.pattern)
+    starts = range(len(lines[0]) + 1)  # search() would try all lines of the text, which takes long in each hit
+    return next(filter(None, (pattern.match(text, start) for start in starts)), None)
+
+
+def _around(path: Path, data: bytes, begin: int, place: int) -> tuple[bytes, bytes]:
+    """Return `PREFIX` bytes before a place in ``data`` and `BELOW` bytes from there on.
+
+    Only places near the ends of ``data`` are read from the file again, because a log may have a hit in each line.
+    """
+    first, end = place - PREFIX, place + BELOW
+    if first >= 0 and end <= len(data):
+        return data[first:place], data[place:end]
+    offset = begin + place
+    return read_part(path, max(0, offset - PREFIX), offset), read_part(path, offset, offset + BELOW)
+
+
+@functools.lru_cache(maxsize=1024)  # the parts around neighbouring hits have most lines in common
+def text_of(line: bytes) -> str:
+    """Return a line as evidence without its time and label."""
+    return as_evidence(split_label(plain_text(line))[1])
+
+
+def line_at(path: Path, offset: int) -> LogLine:
+    """Return the line at ``offset``. Of a long line, the text has the beginning and the part around that byte."""
+    prefix, rest, ends = line_around(path, offset, OVERLAP, AROUND)
+    number = 1 + ends
+    with path.open("rb") as file:
+        while (left := offset - file.tell()) > 0:
+            number += file.read(min(1 << 20, left)).count(b"\n")
+    shown = prefix if len(prefix) <= PREFIX else prefix[:BEGINNING].rpartition(b" ")[0] + b" ... "
+    return LogLine(number, as_evidence(shown + rest), prefix + rest, len(as_evidence(shown + b"|")) - 1)
+
+
+def raw_line_at(path: Path, offset: int) -> bytes:
+    """Return the bytes of the line at ``offset``, as those of `line_at`. The lines above it are not read."""
+    prefix, rest, _ = line_around(path, offset, OVERLAP, AROUND)
+    return prefix + rest
+
+
+def text_below(path: Path, offset: int) -> str:
+    """Return the first text of the same rank below the line at ``offset``, or "" if it is far or a traceback."""
+    (label, _), *below = map(split_label, plain_text(read_part(path, offset, offset + BELOW)).splitlines())
+    texts = (as_evidence(line) for of_rank, line in below if of_rank == label)
+    text = next(filter(None, texts), "")
+    return "" if text.startswith("Traceback (most recent") else text
