@@ -25,8 +25,9 @@ from llmb.cli.app import COMMANDS as COMMAND_FUNCTIONS
 from llmb.cli.app import execute
 from llmb.cli.command_examples import EXAMPLES
 from llmb.cli.help_screens import GROUPS
+from llmb.paths import runs_folder
 from llmb.records.last_progress import write_progress
-from llmb.records.record import RunRecord, runs_folder
+from llmb.records.record import RunRecord
 from llmb.records.result import read_result
 from llmb.spec.export import export_run
 from llmb.state_machine.events import Ended

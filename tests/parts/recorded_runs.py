@@ -13,7 +13,8 @@ from llmb.analysis.measuring_window import summarise
 from llmb.analysis.metrics import measure_run
 from llmb.analysis.steady_state import find_steady_state
 from llmb.analysis.verdict import Candidate, Repeat, judge_set
-from llmb.records.record import RunRecord, runs_folder
+from llmb.paths import runs_folder
+from llmb.records.record import RunRecord
 from llmb.records.result import read_result
 from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids

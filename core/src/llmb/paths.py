@@ -13,6 +13,11 @@ def home_folder() -> Path:
     return user_data_path("llmb", appauthor=False)
 
 
+def runs_folder() -> Path:
+    """Return the folder of all records."""
+    return home_folder() / "runs"
+
+
 def config_folder() -> Path:
     """Return ``llmb`` in the user's configuration directory: the targets file, and recipes of the user."""
     from platformdirs import user_config_path

@@ -13,7 +13,7 @@ from parts.command_line import Llmb, command_line
 from parts.recorded_runs import record_runs
 
 from llmb import Failure, RecordError, find_run
-from llmb.records.record import runs_folder
+from llmb.paths import runs_folder
 
 STEADY = [7.0] * 10
 

@@ -10,7 +10,8 @@ import pytest
 from llmb.drive import attach
 from llmb.drive.session import Session
 from llmb.drive.target_errors import with_recovery_hint
-from llmb.records.record import RunRecord, runs_folder
+from llmb.paths import runs_folder
+from llmb.records.record import RunRecord
 from llmb.state_machine.events import Note
 from llmb.values.errors import RecordError, TargetError
 

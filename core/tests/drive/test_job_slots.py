@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.drive.driven_run import JobLimit
+from llmb.drive.max_jobs import JobLimit
 from llmb.state_machine.events import Planned, Preparing, Progress
 
 from .fake_cluster import JobPlan

@@ -15,17 +15,19 @@ import pytest
 from attrs import Factory, define, evolve, field
 
 from llmb.drive.background import Background
-from llmb.drive.driven_run import DrivenRun, JobLimit
+from llmb.drive.driven_run import DrivenRun
 from llmb.drive.effects import EffectRunner
 from llmb.drive.finalize.attempts_and_telemetry import JobPast
+from llmb.drive.max_jobs import JobLimit
 from llmb.drive.session import Session
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.target_loop import TargetLoop
+from llmb.paths import runs_folder
 from llmb.planning import RunPlan
 from llmb.records.create_records import SweepRecorder
 from llmb.records.find_records import all_records
 from llmb.records.log_copies.copy_and_parse_logs import RunLogs
-from llmb.records.record import TASK_LOG, RunRecord, runs_folder
+from llmb.records.record import TASK_LOG, RunRecord
 from llmb.state_machine.events import Ended, Event, Planned
 from llmb.task_plans import TaskPlan
 from llmb.values.frozen import FrozenMap

@@ -17,7 +17,8 @@ from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.metrics import measure_run
 from llmb.analysis.steady_state import SteadyState
 from llmb.judging.host_ranges import fold_hosts
-from llmb.records.record import RunRecord, runs_folder
+from llmb.paths import runs_folder
+from llmb.records.record import RunRecord
 from llmb.records.result import read_result
 from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from llmb import RecordError, RunResult, attach, cancel, find_run, list_runs
-from llmb.records.record import RunRecord, runs_folder
+from llmb.paths import runs_folder
+from llmb.records.record import RunRecord
 
 DAMAGED = "abcde-damaged"
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from llmb.paths import home_folder
+from llmb.paths import home_folder, runs_folder
 from llmb.records.create_records import PendingSweep, SweepRecorder
 from llmb.records.find_records import all_records, find_record
-from llmb.records.record import RunRecord, runs_folder
+from llmb.records.record import RunRecord
 from llmb.state_machine.events import AttemptStarted, Ended, Planned, Queued, Running, Submitting
 from llmb.values.errors import RecordError
 from llmb.values.frozen import FrozenMap

@@ -10,7 +10,7 @@ from llmb.hosts.free_space import GB
 from llmb.paths import home_folder
 from llmb.plugins.installed_names import plugin_packages
 from llmb.plugins.registry import PluginInfo, PluginRegistry
-from llmb.records.find_records import records_problem
+from llmb.records.create_records import records_problem
 from llmb.values.errors import SpecError
 
 LEAST_FREE_GB = 1.0

@@ -1,28 +1,13 @@
 """A run that a session drives."""
 
-from pathlib import Path
-
 import attrs
 
-from llmb.paths import home_folder
+from llmb.drive.max_jobs import JobLimit
 from llmb.planning import RunPlan
 from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.record import RunRecord
 from llmb.state_machine.states import State, Unit
 from llmb.values.job_status import JobHandle
-
-
-@attrs.frozen
-class JobLimit:
-    """At most ``most`` runs of the sweep that begins with the run ``first_run`` may have a job."""
-
-    first_run: str
-    most: int
-
-    @property
-    def file(self) -> Path:
-        """The file with the ids of all runs of the sweep that have had a slot. Its lock guards all slots."""
-        return home_folder() / "sweeps" / self.first_run
 
 
 @attrs.define(eq=False)

@@ -31,12 +31,6 @@ from llmb.values.errors import TargetError
 from llmb.values.job import Script
 from llmb.values.job_status import JobHandle, JobStatus
 
-FIRST_BATCH = 16
-"""Jobs of the first submission, so that the first one starts early."""
-
-BATCH = 200
-"""Jobs of each later submission."""
-
 
 class EffectRunner:
     """Performs effects for the runs of one target group, and for the ``tasks`` that they share.

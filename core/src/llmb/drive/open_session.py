@@ -7,8 +7,9 @@ from pathlib import Path
 
 import attrs
 
-from llmb.drive.driven_run import DrivenRun, JobLimit
+from llmb.drive.driven_run import DrivenRun
 from llmb.drive.effects import EffectRunner
+from llmb.drive.max_jobs import JobLimit
 from llmb.drive.session import Session
 from llmb.drive.target_group import Groups, group_key
 from llmb.drive.target_loop import TargetLoop

@@ -18,12 +18,12 @@ from llmb.drive.shared_tasks.task_jobs import tasks_without_secrets
 from llmb.drive.target_group import Groups, TargetGroup, group_key, group_targets
 from llmb.hosts.host_connections import HostConnections
 from llmb.hosts.work_directory import check_work_directory
+from llmb.paths import runs_folder
 from llmb.planning import RunPlan, plan
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.create_records import SweepRecorder
-from llmb.records.find_records import check_home_folder
+from llmb.records.create_records import SweepRecorder, check_home_folder
 from llmb.records.provenance import provenance_of_run
-from llmb.records.record import RunRecord, runs_folder
+from llmb.records.record import RunRecord
 from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids
 from llmb.values.errors import UnknownOutcomeError, UnreachableError

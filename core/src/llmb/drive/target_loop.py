@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 
+from llmb.drive.admit_runs import BATCH, FIRST_BATCH, Admission
 from llmb.drive.background import Background
-from llmb.drive.effects import BATCH, FIRST_BATCH, EffectRunner
-from llmb.drive.max_jobs_admission import Admission
+from llmb.drive.effects import EffectRunner
 from llmb.drive.poll_read_and_retry_intervals import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.progress_files import ProgressFiles

@@ -14,9 +14,10 @@ from llmb.analysis.measuring_window import mean_of_known
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.verdict import Repeat, judge_step_times
 from llmb.judging.differences import Difference, find_differences
+from llmb.paths import runs_folder
 from llmb.plugins.addresses import address_in
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.record import RunRecord, runs_folder
+from llmb.records.record import RunRecord
 from llmb.records.result import RunResult
 from llmb.spec.export import import_run
 from llmb.values.texts.error_text import counted

@@ -18,9 +18,10 @@ from llmb.judging.graded_run import GradedRun
 from llmb.logs.failures.names_in_remedies import COMMAND, fill_commands, names_of_logs
 from llmb.parsing.compressed import unpacked, unpacked_name
 from llmb.parsing.parse_log import ParsedLog
+from llmb.paths import runs_folder
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.log_copies.mask_secrets import SecretMask, known_secrets
-from llmb.records.record import RunRecord, runs_folder, stamp
+from llmb.records.record import RunRecord, stamp
 from llmb.records.record_files import OTHER_HOME
 from llmb.records.result import RunResult
 from llmb.spec.export import export_imported_run

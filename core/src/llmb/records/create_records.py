@@ -15,9 +15,9 @@ from typing import Any
 
 import attrs
 
-from llmb.paths import home_folder
+from llmb.paths import home_folder, runs_folder
 from llmb.records.lock_file import lock_file
-from llmb.records.record import RunRecord, runs_folder
+from llmb.records.record import RunRecord
 from llmb.records.record_files import OTHER_HOME
 from llmb.values.errors import RecordError
 
@@ -35,6 +35,21 @@ NOTHING_STARTED = f"nothing was started; {OTHER_HOME}"
 
 PendingRun = tuple[Mapping[str, Any], str, Mapping[str, str]]
 """What a record needs: the tables of run.toml, the text of job.sh, and the texts of further files by path."""
+
+
+def records_problem() -> str | None:
+    """Return why runs cannot be recorded in the home folder, or None."""
+    folder = home_folder()
+    nearest = next(each for each in (folder, *folder.parents) if os.path.exists(each))
+    if not nearest.is_dir():
+        return f"{nearest} is not a directory"
+    return None if os.access(nearest, os.W_OK) else f"cannot write {folder}"
+
+
+def check_home_folder() -> None:
+    """Raise RecordError if runs cannot be recorded."""
+    if problem := records_problem():
+        raise RecordError(f"{problem}; {NOTHING_STARTED}")
 
 
 class SweepRecorder:

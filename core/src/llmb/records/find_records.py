@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterable
 
 from llmb.files import file_exists
-from llmb.paths import home_folder
-from llmb.records.create_records import NOTHING_STARTED, complete_stale_sweeps
-from llmb.records.record import RunRecord, runs_folder
+from llmb.paths import runs_folder
+from llmb.records.create_records import complete_stale_sweeps
+from llmb.records.record import RunRecord
 from llmb.records.record_files import OTHER_HOME
 from llmb.values.errors import Fault, RecordError
 from llmb.values.texts.error_text import NAMED_RUNS, count_others
@@ -14,21 +14,6 @@ from llmb.values.texts.nearest_name import nearest_name
 
 SIMILAR = 0.8
 """How similar an id must be to be suggested: four of five characters. Ids are random, so most share some."""
-
-
-def records_problem() -> str | None:
-    """Return why runs cannot be recorded in the home folder, or None."""
-    folder = home_folder()
-    nearest = next(each for each in (folder, *folder.parents) if os.path.exists(each))
-    if not nearest.is_dir():
-        return f"{nearest} is not a directory"
-    return None if os.access(nearest, os.W_OK) else f"cannot write {folder}"
-
-
-def check_home_folder() -> None:
-    """Raise RecordError if runs cannot be recorded."""
-    if problem := records_problem():
-        raise RecordError(f"{problem}; {NOTHING_STARTED}")
 
 
 def all_records() -> list[RunRecord]:

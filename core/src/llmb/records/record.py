@@ -18,7 +18,6 @@ import attrs
 
 from llmb.files import file_exists, open_regular, read_regular, write_atomically
 from llmb.logs.steps.steps_csv import steps_csv
-from llmb.paths import home_folder
 from llmb.records.events_file import EventsFile
 from llmb.records.lock_file import lock_file
 from llmb.records.record_files import OTHER_HOME, read_file, report_write_errors, unless_missing, write_synced
@@ -217,8 +216,3 @@ class RunRecord:
 def stamp(event: Event) -> Event:
     """Return the event with the present time."""
     return attrs.evolve(event, time=round(time.time(), 3))
-
-
-def runs_folder() -> Path:
-    """Return the folder of all records."""
-    return home_folder() / "runs"

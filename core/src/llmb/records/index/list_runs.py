@@ -10,11 +10,12 @@ from typing import Any
 
 import attrs
 
+from llmb.paths import runs_folder
 from llmb.records.create_records import complete_stale_sweeps
 from llmb.records.find_records import folder_names, is_record
 from llmb.records.index.run_filters import Condition, check_sort_key, parse_filters
 from llmb.records.index.runs_database import Row, RunsDatabase, columns_of, open_database, open_in_memory
-from llmb.records.record import RunRecord, runs_folder
+from llmb.records.record import RunRecord
 from llmb.records.result import RunResult, read_result
 from llmb.values.errors import Fault, RecordError, SpecError
 from llmb.values.types.check_arguments import check_arguments

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.records.lock_file import find_stopped_holders
+from llmb.drive.stopped_followers import find_stopped_holders
 
 HOLD = "import fcntl, sys; file = open(sys.argv[1]); fcntl.flock(file, fcntl.LOCK_EX); print(flush=True); input()"
 
