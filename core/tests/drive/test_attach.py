@@ -12,7 +12,7 @@ from llmb.drive.session import Session
 from llmb.drive.target_errors import with_recovery_hint
 from llmb.paths import runs_folder
 from llmb.records.record import RunRecord
-from llmb.state_machine.events import Note
+from llmb.state_machine.events import Ended, Note
 from llmb.values.errors import RecordError, TargetError
 
 
@@ -81,3 +81,14 @@ def test_the_error_of_a_target_names_the_first_runs_only(tmp_path: Path, monkeyp
     assert "`llmb attach run00 run01 run02 run03 run04`" in message
     assert "`llmb cancel run00 run01 run02 run03 run04` (and 1 more); " in message
     assert "`llmb cancel run06 run07 run08 run09 run10` (and 2 more); " in message
+
+
+@pytest.mark.parametrize("take", [attach.attach, attach.cancel])
+def test_a_run_that_is_over_needs_no_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take: Any) -> None:
+    monkeypatch.setenv("LLMB_HOME", str(tmp_path))
+    record = RunRecord(runs_folder() / "k3x9f")
+    record.create('[workload]\nframework = "uninstalled"\n', "")
+    record.add_events([Ended(run_id="k3x9f", time=1.0, state="completed")])
+    with take(["k3x9f"]) as session:
+        assert [event for event in session if not isinstance(event, Note)] == []
+        assert [(run.run_id, run.state) for run in session.results] == [("k3x9f", "completed")]

@@ -1,6 +1,6 @@
 """Attaching to recorded runs, and cancelling them."""
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 
 from llmb.drive.isolate_errors import keep_error
 from llmb.drive.open_session import driven_run, ignore_activity, open_session, opened, with_facts
@@ -102,7 +102,7 @@ def _find_all(wanted: Iterable[str], failed: dict[str, Exception]) -> tuple[dict
 
 
 def _attach(
-    records: Iterable[RunRecord],
+    records: Collection[RunRecord],
     failed: dict[str, Exception],
     raised: Container[str] | None,
     report_activity: Callable[[str], object],
@@ -115,12 +115,16 @@ def _attach(
     report_activity("reading the records")
     registry = PluginRegistry()
     notes: list[str] = []
+    ended: list[RunRecord] = []  # their results need no plugins
     specs: list[tuple[RunRecord, RunSpec]] = []
     for record in records:
         with keep_error(record.run_id, failed):
-            specs.append((record, import_run(record.directory / "run.toml", registry)))
+            if record.ended:
+                ended.append(record)
+            else:
+                specs.append((record, import_run(record.directory / "run.toml", registry)))
     with opened(HostConnections()) as hosts:
-        groups = group_targets([each.target for record, each in specs if not record.ended], registry, hosts)
+        groups = group_targets([each.target for _, each in specs], registry, hosts)
         for group in groups.values():
             report_activity(group.describe_probe())
             try:
@@ -131,7 +135,8 @@ def _attach(
         for record, each in specs:
             with keep_error(record.run_id, failed):
                 runs.append(driven_run(plan_run(with_facts(each, groups), registry), record, registry))
-        if not runs and raised is not None:
+        usable = {record.run_id for record in [*ended, *(run.record for run in runs)]}
+        if not usable and raised is not None:
             raise_worst([*failed.values()])
         errors = []
         for run_id, failure in failed.items():
@@ -139,4 +144,5 @@ def _attach(
                 errors.append(failure)
             else:
                 notes.append(f"skipping {run_id}: {describe_error(failure)}")
-        return open_session(runs, groups, hosts, registry, notes, errors=errors)
+        attached = [record for record in records if record.run_id in usable]
+        return open_session(attached, runs, groups, hosts, registry, notes, errors=errors)

@@ -62,6 +62,7 @@ def _job_limit(plan: RunPlan, record: RunRecord) -> JobLimit | None:
 
 
 def open_session(
+    records: Sequence[RunRecord],
     runs: Sequence[DrivenRun],
     groups: Groups,
     hosts: HostConnections,
@@ -71,15 +72,17 @@ def open_session(
     recorder: SweepRecorder | None = None,
     errors: Sequence[Exception] = (),
 ) -> Session:
-    """Return a session that drives the unfinished runs of each target. ``recorder`` is that of new runs."""
+    """Return a session that drives the unfinished ``runs`` of each target, with the results of all ``records``.
+
+    ``recorder`` is that of new runs.
+    """
     _allow_open_files(len(runs))  # a lock per run
     loops = []
     for key, group in groups.items():
-        unfinished = [run for run in runs if group_key(run.plan.target) == key and (recorder or not run.record.ended)]
-        for run in unfinished:
+        of_group = [run for run in runs if group_key(run.plan.target) == key]
+        for run in of_group:
             run.logs.peak_flops = _peak_or_none(run.plan, registry)
-        loops.append(TargetLoop(EffectRunner(group, unfinished, registry), recorder))
-    records = [run.record for run in runs]
+        loops.append(TargetLoop(EffectRunner(group, of_group, registry), recorder))
     return Session(records, loops, hosts, recorder=recorder, notes=notes, errors=errors)
 
 

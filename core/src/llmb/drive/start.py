@@ -86,7 +86,7 @@ def start(
         runs = [driven_run(*each, registry) for each in zip(plans, records, strict=True)]  # errors here record nothing
         check_peaks(plans, registry)
         recorder = SweepRecorder({run.record: run.plan.script.text for run in runs})
-        return open_session(runs, groups, hosts, registry, notes, recorder=recorder)
+        return open_session(records, runs, groups, hosts, registry, notes, recorder=recorder)
 
 
 def _check_targets(groups: Collection[TargetGroup], report_activity: Callable[[str], object]) -> list[str]:
