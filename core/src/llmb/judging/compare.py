@@ -1,7 +1,5 @@
 """Comparison of recorded runs: the change of the step time at each point, and what differs between the runs."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import geometric_mean

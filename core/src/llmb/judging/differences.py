@@ -1,7 +1,5 @@
 """Differences between the configurations of two groups of recorded runs, ranked by kind."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

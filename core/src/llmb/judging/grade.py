@@ -1,7 +1,5 @@
 """Grading existing logs against a published configuration, without a cluster."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from functools import partial

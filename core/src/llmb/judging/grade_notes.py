@@ -1,7 +1,5 @@
 """Notes on graded logs: what a reader of the verdict should know."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from llmb.analysis.measuring_window import summarise

@@ -1,7 +1,5 @@
 """One run of a grade: what was measured in its log, and the objection to a verdict."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """Host names in a short form, such as ``n[001-008]``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

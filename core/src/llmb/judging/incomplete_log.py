@@ -1,7 +1,5 @@
 """Logs of runs that end early, and whether they have the steps that a verdict needs."""
 
-from __future__ import annotations
-
 import attrs
 
 from llmb.judging.graded_run import MeasuredOver

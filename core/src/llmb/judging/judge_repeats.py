@@ -1,7 +1,5 @@
 """Repeats of recorded runs, judged together."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence

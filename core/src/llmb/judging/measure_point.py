@@ -1,7 +1,5 @@
 """Metrics of a published configuration of a recipe."""
 
-from __future__ import annotations
-
 from llmb.analysis.metrics import Metrics, measure_configuration
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry

@@ -1,7 +1,5 @@
 """Reading the logs of one run for `llmb.grade`, whichever installed framework wrote them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path

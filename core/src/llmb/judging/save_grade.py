@@ -1,7 +1,5 @@
 """Recording graded logs as runs, so that they are listed, compared and reported like any other run."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence

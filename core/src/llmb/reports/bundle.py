@@ -1,7 +1,5 @@
 """Bundles of recorded runs for a vendor or a ticket: records, report and environment, with a manifest of SHA-256."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

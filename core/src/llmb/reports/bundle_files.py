@@ -1,7 +1,5 @@
 """Files of a bundle on a disk, and the tables that describe its runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Verdicts as JUnit XML, for continuous integration: one test case per set of repeats."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

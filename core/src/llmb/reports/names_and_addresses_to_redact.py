@@ -1,7 +1,5 @@
 """Names of hosts and users, and addresses, in the files of records."""
 
-from __future__ import annotations
-
 import getpass
 import ipaddress
 import json

@@ -1,7 +1,5 @@
 """Metrics and verdicts of bundled records, computed again from their logs and compared with the recorded ones."""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence

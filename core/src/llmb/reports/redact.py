@@ -1,7 +1,5 @@
 """Replacement of host names, user names and addresses in the files of a record."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property

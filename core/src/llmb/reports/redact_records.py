@@ -1,7 +1,5 @@
 """Redaction of records that keeps them verifiable: no word is replaced that llmb needs to read them again."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import attrs

@@ -1,7 +1,5 @@
 """Reports: recorded runs with their repeats, steps, verdicts and settings, as values for renderers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path

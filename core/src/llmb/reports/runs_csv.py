@@ -1,7 +1,5 @@
 """Runs as CSV (RFC 4180): one row per run."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable

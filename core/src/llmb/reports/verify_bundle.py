@@ -1,7 +1,5 @@
 """Verification of a bundle without network: its files, its signature, and its metrics, computed again from its logs."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
