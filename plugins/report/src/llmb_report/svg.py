@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
 from typing import Any
@@ -21,21 +21,19 @@ WIDTH = 420
 BOTTOM, RIGHT = 38, 10
 """Margins: the tick labels and the title of the axis below, and half of the last tick label on the right."""
 
-INK, MUTED, RULE, MEASURED, PUBLISHED, LIMIT, BAND = (
-    *("#010101", "#020202", "#030303", "#040404", "#050505", "#060606"),
-    "#070707",
-)
-"""Stand-in colours, which the style sheet of the page replaces."""
-
-VARIABLES: Mapping[str, str] = {
-    INK: "ink",
-    MUTED: "muted",
-    RULE: "rule",
-    MEASURED: "measured",
-    PUBLISHED: "published",
-    LIMIT: "limit",
-    BAND: "band",
+VARIABLES = {
+    "#010101": "ink",
+    "#020202": "muted",
+    "#030303": "rule",
+    "#040404": "measured",
+    "#050505": "published",
+    "#060606": "limit",
+    "#070707": "band",
 }
+"""Stand-in colours, and the variables of the page's style sheet that replace them."""
+
+INK, MUTED, RULE, MEASURED, PUBLISHED, LIMIT, BAND = VARIABLES
+
 PLAIN_GROUP = re.compile(r"<g>((?:(?!</?g[ >]).)*)</g>", re.DOTALL)
 INVISIBLE = re.compile(r'<path d="[^"]*" style="fill: none"/>')
 NUMBER = re.compile(r"\d+\.\d\d+")
