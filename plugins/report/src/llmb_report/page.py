@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
 import jinja2
 from markupsafe import Markup
 
@@ -55,26 +54,12 @@ def render_page(report: Report) -> str:
         style=Markup(resource_text("llmb_report", "style.css")),  # noqa: S704  # this package contains it
         counts=_counts(report),
         facts=_facts(report, names),
-        failures=[*_failures(report.runs)],
+        failures=[_failure(run) for run in report.runs if run.ended_incomplete],
         without_failure=_without_failure(report.runs),
         differences=_differences(report.settings),
         common=_common(report.settings),
         **plots,
     )
-
-
-@attrs.frozen(kw_only=True)
-class Failed:
-    """A run that did not complete."""
-
-    run_id: str
-    state: str
-    cause: str
-    origin: str
-    evidence: str
-    line: int | None
-    place: str
-    remedy: str
 
 
 def _plots(report: Report, names: Sequence[str]) -> dict[str, Any]:
@@ -121,23 +106,18 @@ def _facts(report: Report, names: Sequence[str]) -> list[tuple[str, str]]:
     return [(key, value) for key, value in rows if value]
 
 
-def _failures(runs: Sequence[ReportedRun]) -> Iterator[Failed]:
-    for run in runs:
-        result = run.result
-        if not run.ended_incomplete:
-            continue
-        failure = result.get("failure") or {}
-        places = [f"{name} {failure[name]}" for name in ("rank", "host") if failure.get(name) is not None]
-        yield Failed(
-            run_id=run.run_id,
-            state=str(result["state"]),
-            cause=str(failure.get("cause") or result.get("reason") or "unknown"),
-            origin=str(failure.get("origin") or "unknown"),
-            evidence=str(failure.get("evidence") or ""),
-            line=failure.get("line"),
-            place=", ".join(places),
-            remedy=str(failure.get("remedy") or ""),
-        )
+def _failure(run: ReportedRun) -> dict[str, Any]:
+    """Return why a run did not complete."""
+    failure = run.result.get("failure") or {}
+    places = [f"{name} {failure[name]}" for name in ("rank", "host") if failure.get(name) is not None]
+    return {
+        "run_id": run.run_id,
+        "state": run.result["state"],
+        "cause": failure.get("cause") or run.result.get("reason") or "unknown",
+        "origin": failure.get("origin") or "unknown",
+        "place": ", ".join(places),
+        **{name: failure.get(name) for name in ("evidence", "line", "remedy")},
+    }
 
 
 def _without_failure(runs: Sequence[ReportedRun]) -> str:
@@ -156,7 +136,8 @@ def _differences(settings: Sequence[ReportedSetting]) -> Table | None:
         if len(each.values) > 1
         for number, (value, runs) in enumerate(each.values.items())
     ]
-    return Table(columns=("setting", "value", "runs"), rows=rows) if rows else None
+    columns = ("setting", "value", "runs")
+    return Table(columns=columns, rows=rows, text=columns) if rows else None
 
 
 def _name_runs(runs: Sequence[str]) -> str:

@@ -10,17 +10,11 @@ from markupsafe import Markup
 
 @attrs.frozen(kw_only=True)
 class Table:
-    """A table of texts. ``numeric`` has the indices of the columns to align to the right."""
+    """A table. Its columns are aligned to the right, as numbers are, except those named in ``text``."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-    numeric: frozenset[int] = frozenset()
-
-    @classmethod
-    def of(cls, columns: Sequence[str], rows: Sequence[Sequence[str]], *, text: Sequence[str] = ()) -> Table:
-        """Return a table in which all columns are numeric except those in ``text``."""
-        numeric = frozenset(index for index, column in enumerate(columns) if column not in text)
-        return cls(columns=columns, rows=rows, numeric=numeric)
+    text: Sequence[str] = ()
 
 
 @attrs.frozen

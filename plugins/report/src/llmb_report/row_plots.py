@@ -53,16 +53,12 @@ def ratio_plot(sets: Sequence[ReportedSet], names: Sequence[str]) -> Plot | None
     )
     keys = [Key("dot", "ratio and interval"), Key("published", "1, the published step time")]
     keys += [Key("limit", f"limit {limit:g}") for limit in limits]
-    rows = [
-        (
-            name,
-            text.ratio(each.step_time_ratio),
-            *map(text.ratio, each.interval or (None, None)),
-            each.verdict or "none",
-        )
-        for name, each in known
-    ]
-    table = Table.of(("configuration", "ratio", "from", "to", "verdict"), rows, text=("configuration", "verdict"))
+    rows = []
+    for name, each in known:
+        ratios = (each.step_time_ratio, *(each.interval or (None, None)))
+        rows.append((name, *map(text.ratio, ratios), each.verdict or "none"))
+    columns = ("configuration", "ratio", "from", "to", "verdict")
+    table = Table(columns=columns, rows=rows, text=("configuration", "verdict"))
     svg = as_svg(figure, "ratio", title, description)
     return Plot(name="ratio", title=title, svg=svg, table=table, keys=keys, note=_note(shown, known))
 
@@ -131,6 +127,7 @@ def speed_plot(speed: Speed, sets: Sequence[ReportedSet], names: Sequence[str]) 
     measured = [value for _, values, _ in shown for value in values]
     span = f"{text.number(min(measured))} to {text.number(max(measured))} {speed.unit}"
     description = f"{speed.title} of each run of {counted(len(shown), 'set')} of repeats: {span}."
+    columns = ("configuration", "runs", "lowest", "highest", "published")
     rows = [
         (row_name, str(len(values)), *map(text.number, (min(values), max(values), published)))
         for row_name, values, published in known
@@ -140,7 +137,7 @@ def speed_plot(speed: Speed, sets: Sequence[ReportedSet], names: Sequence[str]) 
         name=name,
         title=speed.title,
         svg=as_svg(figure, name, speed.title, description),
-        table=Table.of(("configuration", "runs", "lowest", "highest", "published"), rows, text=("configuration",)),
+        table=Table(columns=columns, rows=rows, text=("configuration",)),
         keys=[Key("dot", "one run"), *([Key("tick", "published")] if has_published else [])],
         note=_note(shown, known),
     )

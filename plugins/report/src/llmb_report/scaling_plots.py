@@ -142,11 +142,7 @@ def _percent_of(value: float | None, smallest: float | None) -> float | None:
 
 
 def _plot(
-    name: str,
-    title: str,
-    axis: str,
-    scaling: Scaling,
-    values_of: Callable[[Size], tuple[float | None, float | None]],
+    name: str, title: str, axis: str, scaling: Scaling, values_of: Callable[[Size], tuple[float | None, float | None]]
 ) -> Plot:
     """Return a plot of measured and published values over the number of GPUs."""
     figure, axes = new_axes(HEIGHT)
@@ -181,7 +177,7 @@ def _plot(
         name=name,
         title=title,
         svg=as_svg(figure, name, title, description),
-        table=Table.of(("GPUs", f"measured {axis}", f"published {axis}"), rows),
+        table=Table(columns=("GPUs", f"measured {axis}", f"published {axis}"), rows=rows),
         keys=[Key("dot", "measured"), *([Key("published-dashed", "published")] if drawn else [])],
         note=_note(scaling),
     )

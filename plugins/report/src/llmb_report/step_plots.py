@@ -14,14 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from llmb import ReportedRun, ReportedSet, counted
 from llmb_report import text
 from llmb_report.plot import Key, Plot, Table
-from llmb_report.step_buckets import (
-    BUCKETS,
-    MOST_STEPS,
-    Bucket,
-    StepTime,
-    put_into_buckets,
-    step_times,
-)
+from llmb_report.step_buckets import BUCKETS, MOST_STEPS, Bucket, StepTime, put_into_buckets, step_times
 from llmb_report.svg import BAND, INK, LIMIT, MEASURED, MUTED, PUBLISHED, as_svg, new_axes
 
 LOWEST, HIGHEST = 0.9, 1.5
@@ -60,16 +53,6 @@ class _Runs:
         return statistics.median(self.steady_times_s or [each.time_s for each in self.every])
 
     @property
-    def slowest_steady_s(self) -> float:
-        """The steady step time of the slowest run, or the usual step time."""
-        return max(self.steady_times_s, default=self.usual_s)
-
-    @property
-    def fastest_s(self) -> float:
-        """The shortest step time."""
-        return min(each.time_s for each in self.every)
-
-    @property
     def window(self) -> tuple[int, int] | None:
         """The first and the last step of the measuring window that most runs have completely."""
         complete = [run for run in self.runs if run.result.get("window_complete") is not False]
@@ -96,7 +79,8 @@ def step_plot(name: str, title: str, sets: Sequence[ReportedSet]) -> Plot | None
     tolerance = next((each.tolerance for each in sets if each.tolerance is not None), None)
     limit_s = published_s * (1 + tolerance) if published_s and tolerance is not None else None
     figure, axes = new_axes(HEIGHT, top=24)
-    low, high = min(LOWEST * found.usual_s, 0.98 * found.fastest_s), HIGHEST * found.slowest_steady_s
+    low = min(LOWEST * found.usual_s, 0.98 * min(each.time_s for each in found.every))
+    high = HIGHEST * max(found.steady_times_s, default=found.usual_s)
     axes.set_ylim(low, high)
     axes.set_xlim(*_x_limits(found.every))
     _draw_marks(axes, found, published_s, limit_s)
@@ -244,9 +228,9 @@ def _steps_table(found: _Runs) -> Table:
     buckets = put_into_buckets(found.every, MOST_TABLE_ROWS)
     if all(each.low_s == each.high_s for each in buckets):
         rows = [(_steps(each), text.number(each.median_s)) for each in buckets]
-        return Table.of(("step", "step time (s)"), rows)
+        return Table(columns=("step", "step time (s)"), rows=rows)
     rows_of_ranges = [(_steps(each), *map(text.number, (each.median_s, each.low_s, each.high_s))) for each in buckets]
-    return Table.of(("steps", "median (s)", "lowest (s)", "highest (s)"), rows_of_ranges)
+    return Table(columns=("steps", "median (s)", "lowest (s)", "highest (s)"), rows=rows_of_ranges)
 
 
 def _steps(bucket: Bucket) -> str:
