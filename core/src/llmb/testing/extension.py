@@ -3,8 +3,7 @@
 from typing import Any
 
 from llmb.plugins.load import load
-from llmb.testing.plugin_checks import PluginContract, fail
-from llmb.values.errors import LlmbError
+from llmb.testing.plugin_checks import PluginContract, errors_fail_the_test
 from llmb.values.report import Report
 from llmb.version import VERSION
 
@@ -21,22 +20,16 @@ class ExtensionContract(PluginContract):
 
     def test_implements_its_hooks(self) -> None:
         """The plugin matches the hooks of its kind, and exists once."""
-        try:
+        with errors_fail_the_test():
             self.load_plugin()
-        except LlmbError as error:
-            fail(str(error))
 
     def test_accelerators_are_valid(self) -> None:
         """accelerators() returns GPU types. A run on any GPU type calls the hook, and leaves out one that fails."""
-        try:
+        with errors_fail_the_test():
             self.plugin.accelerators()
-        except LlmbError as error:
-            fail(str(error))
 
     def test_reports_are_written(self) -> None:
         """Each renderer of report() writes a report without runs. llmb calls this hook only for a report."""
-        try:
+        with errors_fail_the_test():
             for renderer in self.plugin.report().values():
                 renderer(Report(sets=(), settings=(), llmb_version=VERSION))
-        except LlmbError as error:
-            fail(str(error))

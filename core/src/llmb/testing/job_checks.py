@@ -18,7 +18,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import required_options
 from llmb.testing.baseline_checks import describe_point
 from llmb.testing.bash_text import bash_errors, scheduler_variables
-from llmb.testing.plugin_checks import PluginContract, fail
+from llmb.testing.plugin_checks import PluginContract, errors_fail_the_test, fail
 from llmb.testing.purity import recorded_effects
 from llmb.testing.sample_runs import Built, Tables, build_or_none, describe, load_run, recipes_of, sample_tables
 from llmb.values.errors import Fault, LlmbError, collect_errors
@@ -58,10 +58,8 @@ class JobContract(PluginContract):
 
     def test_implements_its_hooks(self) -> None:
         """The plugin matches the hooks of its kind, exists once, and every option has a default."""
-        try:
+        with errors_fail_the_test():
             plugin = self.load_plugin()
-        except LlmbError as error:
-            fail(str(error))
         for name in required_options(plugin.options):
             fail(f"option {name} has no default; every option of [framework] needs one")
 

@@ -14,7 +14,7 @@ from unittest.mock import patch
 import attrs
 
 from llmb.drive.secrets import SecretFiles
-from llmb.testing.plugin_checks import fail
+from llmb.testing.plugin_checks import errors_fail_the_test, fail
 from llmb.testing.scheduler_jobs import TASKS_PER_NODE, SchedulerJobs
 from llmb.values.causes import Cause
 from llmb.values.errors import LlmbError
@@ -237,8 +237,7 @@ def live_jobs(contract: SchedulerJobs, host: Host, deadline_s: float) -> Iterato
         fail(f"cannot create a folder in {folder} on run_on: {made.stderr.strip()}; set workdir in target")
     jobs = LiveJobs(contract, host, made.stdout.strip(), deadline_s)
     try:
-        yield jobs
-    except LlmbError as error:
-        fail(str(error))
+        with errors_fail_the_test():
+            yield jobs
     finally:
         jobs.end()

@@ -13,7 +13,7 @@ from llmb.plugins.recipe_files import RecipeFiles, addresses_of, exact_addresses
 from llmb.testing.baseline_checks import baselines_of, describe_point, inconsistent_baselines, names_document
 from llmb.testing.declared_checks import can_be_read, framework_failures, logs_of
 from llmb.testing.job_checks import check_jobs, check_mfus
-from llmb.testing.plugin_checks import Contract, fail
+from llmb.testing.plugin_checks import Contract, errors_fail_the_test, fail
 from llmb.testing.sample_runs import sample_tables
 from llmb.values.environment import Image
 from llmb.values.errors import Fault, LlmbError, PluginWarning, collect_errors
@@ -71,10 +71,8 @@ class RecipePackContract(Contract):
 
     def test_files_are_valid(self) -> None:
         """The pack exists, and its GPU types and causes of failure can be read."""
-        try:
+        with errors_fail_the_test():
             found = check_pack(self.entry)
-        except LlmbError as error:
-            fail(str(error))
         if not found:
             fail(f"{self.entry} contains no data; add recipes, frameworks, accelerators.toml or signatures.toml")
 

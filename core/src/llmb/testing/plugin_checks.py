@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, NoReturn
 
 import pytest
@@ -22,6 +24,15 @@ ALREADY_IMPORTED = ("llmb", "attr", "attrs", "pluggy", "packaging")
 def fail(message: str) -> NoReturn:
     """Fail the test with a message for the author of the plugin."""
     pytest.fail(message, pytrace=False)
+
+
+@contextmanager
+def errors_fail_the_test() -> Iterator[None]:
+    """Fail the test with the message of an error that the block raises."""
+    try:
+        yield
+    except LlmbError as error:
+        fail(str(error))
 
 
 class Contract:
@@ -68,10 +79,8 @@ class PluginContract(Contract):
 
     def test_causes_can_be_read(self) -> None:
         """diagnose() returns signatures. llmb calls this hook only after a failure."""
-        try:
+        with errors_fail_the_test():
             self.plugin.diagnose()
-        except LlmbError as error:
-            fail(str(error))
 
     def test_import_is_light(self) -> None:
         """The import of the plugin imports no large package, because every command would wait for it."""

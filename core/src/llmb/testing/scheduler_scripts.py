@@ -10,7 +10,7 @@ from unittest.mock import patch
 from llmb.testing.bash_text import bash_errors
 from llmb.testing.golden_logs import UPDATE
 from llmb.testing.job_checks import CANARY, another_day
-from llmb.testing.plugin_checks import fail
+from llmb.testing.plugin_checks import errors_fail_the_test, fail
 from llmb.testing.purity import recorded_effects
 from llmb.testing.scheduler_jobs import SchedulerJobs, example_job
 from llmb.values.environment import Environment, Image, Venv
@@ -34,11 +34,9 @@ class ScriptContract(SchedulerJobs):
 
     def test_implements_its_hooks(self) -> None:
         """The plugin matches the hooks of its kind, exists once, and builds a script for a simple job."""
-        try:
+        with errors_fail_the_test():
             self.load_plugin()
             self.build(example_job())
-        except LlmbError as error:
-            fail(str(error))
 
     def test_building_is_pure(self) -> None:
         """build_job() only returns a script: it writes nothing, starts nothing, and uses no time or environment."""

@@ -6,10 +6,10 @@ from typing import get_args
 
 import attrs
 
-from llmb.testing.plugin_checks import fail
+from llmb.testing.plugin_checks import errors_fail_the_test, fail
 from llmb.testing.scheduler_jobs import DIRECTORY, SchedulerJobs
 from llmb.values.causes import Cause
-from llmb.values.errors import LlmbError, SpecError, TargetError, UnknownOutcomeError
+from llmb.values.errors import LlmbError, TargetError, UnknownOutcomeError
 from llmb.values.host import CommandResult
 from llmb.values.job_status import JobHandle, JobState, JobStatus
 from llmb.values.toml_files import read_toml
@@ -76,10 +76,8 @@ class StateContract(SchedulerJobs):
         file = self.folder / "states.toml"
         if not file.exists():
             fail(f"{file} is missing; list the scheduler's own states there, as docs/testing.md describes")
-        try:
+        with errors_fail_the_test():
             table = read_toml(file)
-        except SpecError as error:
-            fail(str(error))
         outputs, states = table.get("output"), table.get("states")
         if not isinstance(outputs, list) or not isinstance(states, dict) or not states:
             fail("states.toml needs output, a list of texts, and the table [states]")
