@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import attrs
 
@@ -17,6 +16,9 @@ from llmb.values.run import Target
 from llmb.version import VERSION
 
 NAME = "contract"
+
+TARGET_TABLE = {"scheduler": NAME, "workdir": "/w"}
+"""The table [target] of contract tests."""
 
 
 @attrs.frozen
@@ -59,8 +61,3 @@ class ContractRegistry(PluginRegistry):
         value = f"{__name__}:{AnyScheduler.__name__}"
         entry = PluginEntry(name=NAME, kind="scheduler", value=value, distribution="llmb", version=VERSION)
         return (*find_plugins(), entry)
-
-
-def target_table(**keys: Any) -> dict[str, Any]:
-    """Return the table [target] of contract tests."""
-    return {"scheduler": NAME, "workdir": "/w", **keys}

@@ -1,6 +1,5 @@
 """Contract tests of a framework's log parser, on the logs beside the tests."""
 
-import inspect
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -39,7 +38,7 @@ class LogContract(PluginContract):
     @property
     def logs(self) -> list[Path]:
         """The logs in the folder ``logs`` beside the file of the tests. Fail the test if there are no logs."""
-        folder = Path(inspect.getfile(type(self))).parent / "logs"
+        folder = self.folder / "logs"
         found = sorted(folder.glob("*.log"))
         if not found:
             fail(f"no log in {folder}; add the log of a short run as {folder.name}/NAME.log")

@@ -10,7 +10,7 @@ import attrs
 from llmb.recipes.sizes import DEGREES
 from llmb.testing.job_checks import JobContract
 from llmb.testing.plugin_checks import fail
-from llmb.testing.sample_runs import Built, Tables, build, build_or_none, describe, load_run, with_key
+from llmb.testing.sample_runs import Tables, build, build_or_none, describe, load_run, with_key
 from llmb.values.errors import LlmbError, SpecError
 from llmb.values.run import Run
 
@@ -39,7 +39,7 @@ class OverrideContract(JobContract):
         """A value that changes nothing is rejected, because the run would differ from its record."""
         for key, value, published, run in self._variations():
             built, before = build_or_none(self.registry, run), build_or_none(self.registry, published)
-            if built and before and _content(built) == _content(before):
+            if built and before and built == before:
                 fail(f"{describe(run)}: {key} = {value} does not change the job; use the value or reject it")
         for name, values in choices(self.plugin.options):
             if not any(self._has_effect(f"framework.{name}", value) for value in values):
@@ -61,7 +61,7 @@ class OverrideContract(JobContract):
         for tables, spec in self.specs:
             run = self.load(with_key(tables, key, value))
             built, before = (build_or_none(self.registry, run) if run else None), build_or_none(self.registry, spec.run)
-            if built is None or (before is not None and _content(built) != _content(before)):
+            if built is None or (before is not None and built != before):
                 return True
         return False
 
@@ -81,10 +81,6 @@ def _changes(run: Run[Any]) -> Iterator[tuple[str, Any]]:
         for name in names:
             value = getattr(getattr(run, table), name, None)
             yield f"{table}.{name}", 2 * (value or 1)
-
-
-def _content(built: Built) -> tuple[Any, ...]:
-    return built.environment, built.dataset, built.job
 
 
 def choices(options: type) -> Iterator[tuple[str, list[Any]]]:

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from llmb.plugins.find_plugins import PluginEntry, declared_frameworks, plugin_names
+from llmb.plugins.load import load
 from llmb.plugins.read_pack import check_pack, read_accelerators
 from llmb.plugins.recipe_files import RecipeFiles, addresses_of, exact_addresses, find_recipe
 from llmb.testing.baseline_checks import baselines_of, describe_point, inconsistent_baselines, names_document
-from llmb.testing.declared_checks import can_be_read, framework_failures, logs_of
+from llmb.testing.framework import FrameworkContract
 from llmb.testing.job_checks import check_jobs, check_mfus
+from llmb.testing.log_checks import LogContract
 from llmb.testing.plugin_checks import Contract, errors_fail_the_test, fail
 from llmb.testing.sample_runs import sample_tables
 from llmb.values.environment import Image
@@ -22,6 +24,14 @@ from llmb.values.texts.nearest_name import nearest_name
 
 CHANGING_TAGS = ("", "dev", "edge", "latest", "main", "master", "nightly")
 """Tags that name another image after each build of its publisher. No tag means ``latest``."""
+
+PACK_TESTS = {
+    "test_import_is_light",  # no code
+    "test_recipes_are_valid",  # the contract of a pack has these three
+    "test_published_points_build_jobs",
+    "test_metrics_are_plausible",
+}
+"""Tests of `FrameworkContract` that a declared framework does not need."""
 
 
 class RecipePackContract(Contract):
@@ -36,7 +46,12 @@ class RecipePackContract(Contract):
     @property
     def frameworks(self) -> list[PluginEntry]:
         """The frameworks that the pack declares and that can be read."""
-        return [each for each in declared_frameworks(self.entry) if can_be_read(each)]
+        found = []
+        for each in declared_frameworks(self.entry):
+            with suppress(LlmbError):  # test_frameworks_are_valid reports it
+                load(each)
+                found.append(each)
+        return found
 
     @property
     def own(self) -> list[PluginEntry]:
@@ -133,7 +148,8 @@ class RecipePackContract(Contract):
         for framework in declared_frameworks(self.entry):
             if self._other_frameworks(framework.name):
                 continue  # test_addresses_are_unique reports it
-            for problem in framework_failures(framework, logs_of(type(self), framework.name)):
+            logs = sorted((self.folder / "logs" / framework.name).glob("*.log"))
+            for problem in _framework_failures(framework, logs):
                 fail(f"framework {framework.name}: {problem}")
 
     def _other_frameworks(self, name: str) -> Sequence[PluginEntry]:
@@ -167,6 +183,25 @@ class RecipePackContract(Contract):
             for point in recipe.points:
                 for baseline in baselines_of(point):
                     yield f"the baseline of {describe_point(recipe.address, point)}", baseline.source
+
+
+def _framework_failures(framework: PluginEntry, found_logs: list[Path]) -> Iterator[str]:
+    """Yield the messages of the tests of `FrameworkContract` that fail, those of logs only if there are logs."""
+
+    class DeclaredContract(FrameworkContract):
+        logs = found_logs
+
+    tests = DeclaredContract()
+    tests.framework = framework.name
+    for name in dir(tests):
+        needs_logs = name in vars(LogContract)
+        if name.startswith("test_") and name not in PACK_TESTS and (found_logs or not needs_logs):
+            try:
+                getattr(tests, name)()
+            except pytest.fail.Exception as failure:
+                yield str(failure)
+            except pytest.skip.Exception:
+                continue
 
 
 def _without_files(name: str) -> PluginEntry:

@@ -1,11 +1,13 @@
 """Contract tests that every plugin has: the cost of its import, and what all contracts share."""
 
+import inspect
 import os
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 import pytest
@@ -54,6 +56,11 @@ class Contract:
         return cls._registry
 
     _registry: ClassVar[ContractRegistry]
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the file with the tests."""
+        return Path(inspect.getfile(type(self))).parent
 
     @property
     def entry(self) -> PluginEntry:

@@ -12,7 +12,7 @@ from llmb.planning import RunPlan, plan
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
-from llmb.testing.any_scheduler import ContractRegistry, target_table
+from llmb.testing.any_scheduler import TARGET_TABLE, ContractRegistry
 from llmb.testing.baseline_checks import describe_point
 from llmb.values.environment import Environment
 from llmb.values.errors import Fault, LlmbError, SpecError
@@ -33,9 +33,9 @@ Tables = Mapping[str, Mapping[str, Any]]
 
 @attrs.frozen
 class Built:
-    """The values that the hooks of a framework return for a run."""
+    """The values that the hooks of a framework return for a run. They are equal if they are so for another run."""
 
-    run: Run[Any]
+    run: Run[Any] = attrs.field(eq=False)
     environment: Environment
     dataset: Dataset | None
     job: Job
@@ -73,7 +73,7 @@ def _sample(points: Sequence[Point]) -> Sequence[Point]:
 
 def _tables(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, **more: str) -> Tables:
     workload = {"recipe": recipe.address, "gpu_type": gpu_type, "dtype": dtype, "gpus": gpus, **more}
-    return {"workload": workload, "target": target_table()}
+    return {"workload": workload, "target": TARGET_TABLE}
 
 
 def with_key(tables: Tables, key: str, value: Any) -> Tables:
@@ -94,7 +94,7 @@ def plan_tables(tables: Mapping[str, Mapping[str, Any]]) -> RunPlan:
     Raise SpecError with the errors of the spec, or if lists make several runs of it.
     """
     registry = ContractRegistry()
-    workload = load({**tables, "target": target_table()}, registry=registry)
+    workload = load({**tables, "target": TARGET_TABLE}, registry=registry)
     if (count := len(workload.runs)) != 1:
         raise SpecError(Fault(message=f"the tables make {count} runs", expected="one value instead of each list"))
     [run] = plan(workload, registry=registry)

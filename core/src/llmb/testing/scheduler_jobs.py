@@ -1,8 +1,6 @@
 """Jobs for the contract tests of schedulers, and their scripts."""
 
-import inspect
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
@@ -55,11 +53,6 @@ class SchedulerJobs(PluginContract):
     """The host on which the tests run jobs, or None."""
     second_connection: ClassVar[Host | None] = None
     """Another connection to ``run_on``, for the second of two threads. None if ``run_on`` serves both, as LocalHost."""
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the file with the tests, which contains states.toml and golden/."""
-        return Path(inspect.getfile(type(self))).parent
 
     def target_of(self, job: Job, **keys: Any) -> Target[Any]:
         """Return the target of a job, with further keys. Raise SpecError for invalid keys."""
