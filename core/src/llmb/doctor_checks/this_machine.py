@@ -43,12 +43,7 @@ def _check_plugins(registry: PluginRegistry) -> list[DoctorCheck]:
         remedy = f"install the packages that you need: {', '.join(plugin_packages().values())}"
         return [DoctorCheck(name="plugins", ok=False, detail="none is installed", remedy=remedy)]
     broken = [
-        DoctorCheck(
-            name=f"plugin {each.name}",
-            ok=False,
-            detail=each.error,
-            remedy=_plugin_remedy(each),
-        )
+        DoctorCheck(name=f"plugin {each.name}", ok=False, detail=each.error, remedy=_plugin_remedy(each))
         for each in plugins
         if each.error
     ]

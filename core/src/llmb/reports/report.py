@@ -51,7 +51,7 @@ def read_reported_runs(results: Iterable[RunResult]) -> list[ReportedRun]:
 
 
 class Cleaner:
-    """Removal of control characters and secrets from all text of a value."""
+    """Replacement of each text of a value by one printable line, with asterisks for secrets."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._mask = SecretMask(secrets)
@@ -59,14 +59,10 @@ class Cleaner:
     def __call__(self, value: Any) -> Any:
         """Return the value with clean text in all mappings and lists."""
         if isinstance(value, str):
-            return self.text(value)
+            return self._mask.mask_text(printable_line(value))
         if isinstance(value, Mapping):
-            return {self.text(str(key)): self(each) for key, each in value.items()}
+            return {self(str(key)): self(each) for key, each in value.items()}
         return [self(each) for each in value] if isinstance(value, list | tuple) else value
-
-    def text(self, text: str) -> str:
-        """Return text as one printable line, with asterisks for secrets."""
-        return self._mask.mask_text(printable_line(text))
 
 
 def _read_run(result: RunResult, registry: PluginRegistry, clean: Cleaner) -> ReportedRun:
@@ -82,10 +78,10 @@ def _read_run(result: RunResult, registry: PluginRegistry, clean: Cleaner) -> Re
         result=clean(result.as_dict()),
         steps=clean(steps),
         settings=clean(describe_settings(spec)),
-        framework=clean.text((result.recipe or "").partition("/")[0]),
-        release=clean.text(_find_release(result, registry)),
-        image=clean.text(str(workload.get("image", ""))),
-        target=clean.text(str(target.get("name") or target.get("host") or target.get("scheduler", ""))),
+        framework=clean((result.recipe or "").partition("/")[0]),
+        release=clean(_find_release(result, registry)),
+        image=clean(str(workload.get("image", ""))),
+        target=clean(str(target.get("name") or target.get("host") or target.get("scheduler", ""))),
     )
 
 
@@ -108,11 +104,11 @@ def _read_set(
     kept = [run for run in measured if run.run_id not in each.left_out]
     baselines = [run.metrics.baseline for run in members if run.metrics and run.metrics.baseline]
     return ReportedSet(
-        recipe=clean.text(first.recipe or "unknown recipe"),
-        gpu_type=clean.text(first.gpu_type or ""),
-        dtype=clean.text(first.dtype or ""),
+        recipe=clean(first.recipe or "unknown recipe"),
+        gpu_type=clean(first.gpu_type or ""),
+        dtype=clean(first.dtype or ""),
         gpus=first.gpus,
-        variant=clean.text(first.variant) if first.variant else None,
+        variant=clean(first.variant) if first.variant else None,
         changes={key: str(value) for key, value in clean(first.sweep).items() if key not in OWN_FIELDS},
         runs=tuple(runs[run_id] for run_id in each.runs),
         left_out=each.left_out,
@@ -122,7 +118,7 @@ def _read_set(
         interval=each.interval,
         tolerance=next((run.tolerance for run in members if run.tolerance is not None), None),
         verdict=each.verdict,
-        reason=clean.text(each.reason),
+        reason=clean(each.reason),
     )
 
 
