@@ -79,8 +79,7 @@ def _print_version(requested: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the versions and exit."),
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the versions and exit.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress. Also valid after a command.")] = False,
     verbose: Annotated[

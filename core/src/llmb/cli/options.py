@@ -39,8 +39,7 @@ GpuType = Annotated[str, typer.Option("--gpu-type", metavar="T", help="GPU type,
 Dtype = Annotated[str, typer.Option("--dtype", metavar="D", help="Data type, such as bf16.")]
 Gpus = Annotated[int, typer.Option("--gpus", metavar="N", help="Number of GPUs.")]
 Variant = Annotated[
-    str | None,
-    typer.Option("--variant", metavar="V", help="One of several configurations. [default: the publisher's]"),
+    str | None, typer.Option("--variant", metavar="V", help="One of several configurations. [default: the publisher's]")
 ]
 
 LIBRARY_ARGUMENTS = {

@@ -9,10 +9,7 @@ import typer
 
 import llmb
 
-ONE_OF = {
-    "metrics": ("--step-time", "--tflops-per-gpu"),
-    "report": ("--output", "--junit", "--csv"),
-}
+ONE_OF = {"metrics": ("--step-time", "--tflops-per-gpu"), "report": ("--output", "--junit", "--csv")}
 """Options of which a command requires one, by the command. The command itself rejects a call without any of them."""
 
 OTHER_NAMES = {

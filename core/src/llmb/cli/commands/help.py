@@ -29,8 +29,7 @@ OTHER_TOPICS = {
 def help_topic(
     context: typer.Context,
     topic: Annotated[
-        str | None,
-        typer.Argument(metavar="TOPIC", help="spec, exit-codes, targets, or a command."),
+        str | None, typer.Argument(metavar="TOPIC", help="spec, exit-codes, targets, or a command.")
     ] = None,
 ) -> None:
     """Explain a topic, or a command."""

@@ -13,11 +13,8 @@ from llmb.cli import output
 from llmb.cli.options import OptionsError, runs_argument
 
 Runs = Annotated[
-    list[str],
-    runs_argument("Run ids or unique prefixes, or filters in braces such as '{verdict=fail since=7d}'."),
+    list[str], runs_argument("Run ids or unique prefixes, or filters in braces such as '{verdict=fail since=7d}'.")
 ]
-PAGE_SUFFIX = ".html"
-"""The format of a report on standard output."""
 
 
 def report(
@@ -56,5 +53,5 @@ def report(
 
 def _page_renderer(file: Path) -> Callable[[llmb.Report], str]:
     """Return the renderer of an extension for the suffix of a file. Raise PluginError before anything is read."""
-    suffix = PAGE_SUFFIX if file == output.STANDARD_OUTPUT else file.suffix.lower()
+    suffix = ".html" if file == output.STANDARD_OUTPUT else file.suffix.lower()
     return llmb.PluginRegistry().report_renderer(suffix)

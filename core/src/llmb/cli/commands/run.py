@@ -85,16 +85,11 @@ def _print_documents(plans: Sequence[llmb.RunPlan], existing: Mapping[str, bool]
 
 
 def _as_dict(plan: llmb.RunPlan, shared: Mapping[str, llmb.TaskPlan], existing: Mapping[str, bool]) -> dict[str, Any]:
-    """Return a plan. The rest of its preparation is that of the shared tasks."""
+    """Return a plan. Of its preparation, it has only what differs from the shared tasks of the same keys."""
     document = plan.as_dict()
     for item, task in zip(document["preparation"], plan.tasks, strict=True):
-        item |= {**_differences(task, shared[task.key]), "exists": existing.get(task.key)}
+        if task != shared[task.key]:  # such as the script on another target
+            common = shared[task.key].as_dict()
+            item |= {key: value for key, value in task.as_dict().items() if value != common[key]}
+        item["exists"] = existing.get(task.key)
     return document
-
-
-def _differences(task: llmb.TaskPlan, shared: llmb.TaskPlan) -> dict[str, Any]:
-    """Return what differs from the shared task of the same key, such as the script on another target."""
-    if task is shared or task == shared:
-        return {}
-    common = shared.as_dict()
-    return {key: value for key, value in task.as_dict().items() if value != common[key]}

@@ -43,20 +43,8 @@ class LiveView(View):
             self._area.print_above(Text("\n".join(output.message_lines(notice, self._area.size[0]))))
         elif run_id := event.run_id:
             row = self._rows.get(run_id, RunRow(run_id=run_id))
-            self._rows[run_id] = update_row(row, event, self._result(event))
-
-    def _result(self, event: llmb.Event) -> llmb.RunResult | None:
-        if not isinstance(event, llmb.Ended):
-            return None
-        try:
-            return llmb.find_run(event.run_id)
-        except llmb.LlmbError:  # the row has no metrics; the command itself reports the damaged record
-            return None
-
-    def _recorded_row(self, row: RunRow) -> RunRow:
-        with suppress(llmb.LlmbError):  # the command itself reports a damaged record
-            return attrs.evolve(row, state=llmb.find_run(row.run_id).state)
-        return row
+            result = _recorded_result(run_id) if isinstance(event, llmb.Ended) else None
+            self._rows[run_id] = update_row(row, event, result)
 
     def forget_position(self) -> None:
         """Draw the table again below all other output, because another program has used the terminal."""
@@ -73,5 +61,14 @@ class LiveView(View):
     def close(self) -> None:
         """Draw the final table, which stays on the screen. Runs without an event have their recorded states."""
         self._activity = ""
-        self._rows = {run_id: row if row.state else self._recorded_row(row) for run_id, row in self._rows.items()}
+        for run_id, row in self._rows.items():
+            if not row.state and (result := _recorded_result(run_id)):
+                self._rows[run_id] = attrs.evolve(row, state=result.state)
         self.draw_if_changed()
+
+
+def _recorded_result(run_id: str) -> llmb.RunResult | None:
+    """Return the result of a run, or None if its record is damaged, which the command itself reports."""
+    with suppress(llmb.LlmbError):
+        return llmb.find_run(run_id)
+    return None
