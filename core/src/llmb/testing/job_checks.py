@@ -20,9 +20,9 @@ from llmb.testing.baseline_checks import describe_point
 from llmb.testing.bash_text import bash_errors, scheduler_variables
 from llmb.testing.plugin_checks import PluginContract, errors_fail_the_test, fail
 from llmb.testing.purity import recorded_effects
-from llmb.testing.sample_runs import Built, Tables, build_or_none, describe, load_run, recipes_of, sample_tables
+from llmb.testing.sample_runs import Built, Tables, build, describe, load_run, sample_tables
 from llmb.values.errors import Fault, LlmbError, collect_errors
-from llmb.values.job import Job, Phase
+from llmb.values.job import Job
 from llmb.values.recipe import Baseline, Point, Recipe
 from llmb.values.run import Paths, Run
 from llmb.values.texts.error_text import counted
@@ -47,14 +47,26 @@ class JobContract(PluginContract):
         cls = type(self)
         if "_specs" not in vars(cls):
             cls._specs = []
-            for tables in sample_tables(recipes_of(self.registry, self.plugin_name)):
+            for tables in sample_tables(self.recipes()):
                 with suppress(LlmbError):  # test_published_points_build_jobs reports it
                     cls._specs.append((tables, load_run(self.registry, tables)))
         return cls._specs
 
+    def recipes(self) -> Iterator[Recipe]:
+        """Yield the valid recipes of the framework."""
+        for address in addresses_of([each for each in self.registry.installed if each.name == self.plugin_name]):
+            with suppress(LlmbError):  # test_recipes_are_valid reports it
+                yield self.registry.recipe(address)
+
+    def build_or_none(self, run: Run[Any]) -> Built | None:
+        """Return the values of the hooks for a run, or None if the framework rejects the run or a hook fails."""
+        with suppress(LlmbError):
+            return build(self.registry, run)
+        return None
+
     def builds(self) -> Iterator[Built]:
         """Yield the values of the hooks for the runs of `specs`. A run whose hooks fail is left out."""
-        yield from filter(None, (build_or_none(self.registry, spec.run) for _, spec in self.specs))
+        yield from filter(None, (self.build_or_none(spec.run) for _, spec in self.specs))
 
     def test_implements_its_hooks(self) -> None:
         """The plugin matches the hooks of its kind, exists once, and every option has a default."""
@@ -76,17 +88,17 @@ class JobContract(PluginContract):
         """Every published configuration gives a job with one rank for each GPU, its time limit and a measured phase."""
         if required_options(self.plugin.options):
             pytest.skip("an option has no default; see test_implements_its_hooks")
-        check_jobs(self.registry, sample_tables(recipes_of(self.registry, self.plugin_name)))
+        check_jobs(self.registry, sample_tables(self.recipes()))
 
     def test_building_is_pure(self) -> None:
         """Hooks only return values: they open no file for writing, start no process, and use no time or environment."""
         for _, spec in self.specs[:1]:
             with recorded_effects() as effects:
-                first = build_or_none(self.registry, spec.run)
+                first = self.build_or_none(spec.run)
             if effects:
                 fail(f"a hook {effects[0]}; hooks only return values: use a Task, a Phase or Job.files")
             with another_day():
-                second = build_or_none(self.registry, spec.run)
+                second = self.build_or_none(spec.run)
             if first != second:
                 fail(
                     "the job differs in another environment or at another time; hooks only return values that "
@@ -106,7 +118,8 @@ class JobContract(PluginContract):
     def test_paths_are_quoted(self) -> None:
         """Bash of a job stays valid if a path contains quotes and blanks."""
         checked = set[str]()
-        for built in self._hostile_builds():
+        runs = {spec.run.recipe: attrs.evolve(spec.run, paths=HOSTILE) for _, spec in self.specs}
+        for built in filter(None, map(self.build_or_none, runs.values())):
             for name, text in _bash_texts(built.job):
                 if text in checked or len(checked) > MOST_TEXTS:
                     continue
@@ -114,16 +127,11 @@ class JobContract(PluginContract):
                 if error := bash_errors(text):
                     fail(f"{describe(built.run)}: invalid bash in {name}: {error}; quote with shlex.quote")
 
-    def _hostile_builds(self) -> Iterator[Built]:
-        """Yield a build of one run of each recipe, with paths that need quotes."""
-        runs = {spec.run.recipe: attrs.evolve(spec.run, paths=HOSTILE) for _, spec in self.specs}
-        yield from filter(None, (build_or_none(self.registry, run) for run in runs.values()))
-
     def test_secrets_stay_out_of_jobs(self) -> None:
         """No job contains a secret: llmb gives the job the secrets that Environment.secrets names."""
         for built in self.builds():
             with patch.dict(os.environ, dict.fromkeys((*built.environment.secrets, "HF_TOKEN"), CANARY)):
-                job = build_or_none(self.registry, built.run)
+                job = self.build_or_none(built.run)
             envs = [built.job.env, *(phase.env for phase in built.job.phases)]
             names = [name for env in envs for name in env if SECRET_VARIABLE.search(name)]
             if names:
@@ -133,7 +141,7 @@ class JobContract(PluginContract):
 
     def test_metrics_are_plausible(self) -> None:
         """No baseline gives an MFU above 100 %."""
-        check_mfus(self.registry, recipes_of(self.registry, self.plugin_name))
+        check_mfus(self.registry, self.recipes())
 
 
 MOST_TEXTS = 20
@@ -215,17 +223,13 @@ def _texts(job: Job) -> list[str]:
 def _bash_texts(job: Job) -> Iterator[tuple[str, str]]:
     """Yield the bash scripts of a job, each with its place: words after ``bash -c``, and files."""
     for phase in job.phases:
-        yield from _bash_of(phase)
+        words = phase.command
+        for shell, option, text in zip(words, words[1:], words[2:], strict=False):
+            if shell.rpartition("/")[2] in ("bash", "sh") and option in ("-c", "-lc", "-ec", "-euc"):
+                yield f"phase {phase.name}", text
     for path, text in job.files.items():
         if path.endswith((".sh", ".bash")) or text.startswith(("#!/bin/bash", "#!/usr/bin/env bash", "#!/bin/sh")):
             yield path.rpartition("/")[2], text
-
-
-def _bash_of(phase: Phase) -> Iterator[tuple[str, str]]:
-    words = phase.command
-    for shell, option, text in zip(words, words[1:], words[2:], strict=False):
-        if shell.rpartition("/")[2] in ("bash", "sh") and option in ("-c", "-lc", "-ec", "-euc"):
-            yield f"phase {phase.name}", text
 
 
 @contextmanager

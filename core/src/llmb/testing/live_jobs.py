@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from unittest.mock import patch
 
 import attrs
@@ -46,17 +46,8 @@ class SimultaneousHost:
             self.barrier.wait(timeout=5)
         return self.host.run(script, timeout_s=timeout_s)
 
-    def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
-        """Write files."""
-        self.host.put(files, mode=mode)
-
-    def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
-        """Read files."""
-        return self.host.read(offsets)
-
-    def peer(self, name: str) -> Host:
-        """Return another machine."""
-        return self.host.peer(name)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.host, name)
 
 
 class LiveJobs:
@@ -108,7 +99,7 @@ class LiveJobs:
 
         def submit(host: Host) -> Mapping[str, JobHandle] | LlmbError:
             try:
-                return self._submit([script], SimultaneousHost(host, barrier))
+                return self._submit([script], cast("Host", SimultaneousHost(host, barrier)))
             except LlmbError as error:
                 return error
 

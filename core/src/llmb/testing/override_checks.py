@@ -10,7 +10,7 @@ import attrs
 from llmb.recipes.sizes import DEGREES
 from llmb.testing.job_checks import JobContract
 from llmb.testing.plugin_checks import fail
-from llmb.testing.sample_runs import Tables, build, build_or_none, describe, load_run, with_key
+from llmb.testing.sample_runs import Tables, build, describe, load_run, with_key
 from llmb.values.errors import LlmbError, SpecError
 from llmb.values.run import Run
 
@@ -24,7 +24,7 @@ class OverrideContract(JobContract):
     def test_invalid_runs_raise_spec_errors(self) -> None:
         """A hook that does not support a valid run raises SpecError and nothing else."""
         for key, _, published, run in self._variations():
-            if build_or_none(self.registry, published) is None:
+            if self.build_or_none(published) is None:
                 continue  # test_published_points_build_jobs reports it
             try:
                 build(self.registry, run)
@@ -38,7 +38,7 @@ class OverrideContract(JobContract):
     def test_options_take_effect_or_are_rejected(self) -> None:
         """A value that changes nothing is rejected, because the run would differ from its record."""
         for key, value, published, run in self._variations():
-            built, before = build_or_none(self.registry, run), build_or_none(self.registry, published)
+            built, before = self.build_or_none(run), self.build_or_none(published)
             if built and before and built == before:
                 fail(f"{describe(run)}: {key} = {value} does not change the job; use the value or reject it")
         for name, values in choices(self.plugin.options):
@@ -60,7 +60,7 @@ class OverrideContract(JobContract):
     def _has_effect(self, key: str, value: Any) -> bool:
         for tables, spec in self.specs:
             run = self.load(with_key(tables, key, value))
-            built, before = (build_or_none(self.registry, run) if run else None), build_or_none(self.registry, spec.run)
+            built, before = (self.build_or_none(run) if run else None), self.build_or_none(spec.run)
             if built is None or (before is not None and built != before):
                 return True
         return False

@@ -2,20 +2,18 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import attrs
 
 from llmb.api import load
 from llmb.planning import RunPlan, plan
-from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
 from llmb.testing.any_scheduler import TARGET_TABLE, ContractRegistry
 from llmb.testing.baseline_checks import describe_point
 from llmb.values.environment import Environment
-from llmb.values.errors import Fault, LlmbError, SpecError
+from llmb.values.errors import Fault, SpecError
 from llmb.values.job import Dataset, Job
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Paths, Run
@@ -39,13 +37,6 @@ class Built:
     environment: Environment
     dataset: Dataset | None
     job: Job
-
-
-def recipes_of(registry: PluginRegistry, framework: str) -> Iterator[Recipe]:
-    """Yield the valid recipes of a framework."""
-    for address in addresses_of([each for each in registry.installed if each.name == framework]):
-        with suppress(LlmbError):  # test_recipes_are_valid reports it
-            yield registry.recipe(address)
 
 
 def sample_tables(recipes: Iterable[Recipe]) -> list[Tables]:
@@ -106,13 +97,6 @@ def build(registry: PluginRegistry, run: Run[Any]) -> Built:
     framework = registry.framework(run.framework)
     environment = framework.prepare_env(run=run)
     return Built(run, environment, framework.prepare_dataset(run=run), framework.build_job(run=run))
-
-
-def build_or_none(registry: PluginRegistry, run: Run[Any]) -> Built | None:
-    """Call the hooks like `build`. Return None if the framework rejects the run, or if a hook fails."""
-    with suppress(LlmbError):
-        return build(registry, run)
-    return None
 
 
 def describe(run: Run[Any]) -> str:

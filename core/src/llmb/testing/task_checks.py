@@ -11,7 +11,7 @@ from llmb.testing.bash_text import bash_errors
 from llmb.testing.job_checks import HOSTILE
 from llmb.testing.override_checks import OverrideContract, choices
 from llmb.testing.plugin_checks import fail
-from llmb.testing.sample_runs import PATHS, build_or_none, describe, with_key
+from llmb.testing.sample_runs import PATHS, describe, with_key
 from llmb.values.job import Job, Task
 from llmb.values.run import Paths, Run
 
@@ -61,7 +61,7 @@ class TaskContract(OverrideContract):
             options = [(name, value) for name, values in choices(self.plugin.options) for value in values]
             runs = [spec.run, *(self.load(with_key(tables, f"framework.{name}", value)) for name, value in options)]
             for run in filter(None, runs):
-                built = build_or_none(self.registry, attrs.evolve(run, paths=paths))
+                built = self.build_or_none(attrs.evolve(run, paths=paths))
                 for task in built.dataset.tasks if built and built.dataset else ():
                     yield run, task
 
