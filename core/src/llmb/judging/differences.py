@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -62,11 +62,13 @@ def find_differences(
     counts: Counter[tuple[str, str, str]] = Counter()
     for a, b in points:
         provenances = [spec.get("provenance", {}) for spec in (*a, *b)]
-        known = {
-            "with_env": all(provenance.get("env") for provenance in provenances),
-            "with_job": not any("imported" in provenance for provenance in provenances),
-        }
-        counts.update(_compare(_values(a, known), _values(b, known)))
+        with_env = all(provenance.get("env") for provenance in provenances)
+        with_job = not any("imported" in provenance for provenance in provenances)
+        in_a, in_b = (_values(specs, with_env=with_env, with_job=with_job) for specs in (a, b))
+        for key in in_a | in_b:
+            before, after = in_a.get(key, NOT_SET), in_b.get(key, NOT_SET)
+            if before != after:
+                counts[key, before, after] += 1
     found = [
         Difference(kind=kind_of_key(key), key=key, a=a, b=b, points=count) for (key, a, b), count in counts.items()
     ]
@@ -96,18 +98,11 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _values(specs: Sequence[Mapping[str, Any]], known: Mapping[str, bool]) -> dict[str, str]:
+def _values(specs: Sequence[Mapping[str, Any]], *, with_env: bool, with_job: bool) -> dict[str, str]:
     """Return the value of each key on one side; different values of its runs are joined."""
-    runs = [describe_settings(spec, **known) for spec in specs]
+    runs = [describe_settings(spec, with_env=with_env, with_job=with_job) for spec in specs]
     keys = dict.fromkeys(key for run in runs for key in run)
     return {key: ", ".join(sorted({run.get(key, NOT_SET) for run in runs})) for key in keys}
-
-
-def _compare(a: Mapping[str, str], b: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    for key in dict.fromkeys((*a, *b)):
-        before, after = a.get(key, NOT_SET), b.get(key, NOT_SET)
-        if before != after:
-            yield key, before, after
 
 
 def kind_of_key(key: str) -> str:

@@ -102,24 +102,20 @@ def _recompute_run(record: RunRecord, registry: PluginRegistry) -> Iterator[str]
 def _recompute_imports(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterator[str]:
     """Yield the differences of runs that were recorded from existing logs, all repeats of one another."""
     records = sorted(records, key=lambda record: record.spec()["provenance"].get("repeat", 1))
-    graded = _grader(records[0], registry).describe_saved([imported_logs(record) for record in records])
-    for record, each in zip(records, graded, strict=True):
-        problems = _compare(record, each.run.log.steps, each.metrics, each.judgement)
-        yield from (f"{record.run_id}: {problem}" for problem in problems)
-
-
-def _grader(record: RunRecord, registry: PluginRegistry) -> Grader:
-    """Return what an imported run was graded against."""
-    run = import_run(record.directory / "run.toml", registry).run
+    run = import_run(records[0].directory / "run.toml", registry).run
     recipe = registry.recipe(address_in(run.framework, run.recipe))
-    return Grader(
+    grader = Grader(
         recipe=recipe,
         point=published_point(recipe, run.gpu_type, run.dtype, run.gpus, run.variant),
         registry=registry,
         window=run.window,
         tolerance=run.tolerance,
-        steps=record.spec()["provenance"].get("steps_asked"),
+        steps=records[0].spec()["provenance"].get("steps_asked"),
     )
+    graded = grader.describe_saved([imported_logs(record) for record in records])
+    for record, each in zip(records, graded, strict=True):
+        problems = _compare(record, each.run.log.steps, each.metrics, each.judgement)
+        yield from (f"{record.run_id}: {problem}" for problem in problems)
 
 
 def _compare(
