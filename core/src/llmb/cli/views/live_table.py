@@ -98,20 +98,23 @@ def _most_important(rows: Sequence[RunRow], count: int) -> list[RunRow]:
 def _lines(rows: Sequence[RunRow], width: int) -> Iterable[Text]:
     """Yield the titles and a line for each row. Columns that are empty in every row are left out."""
     cells = [_cells(row) for row in rows]
-    widths = {title: _column_width(title, cells) for title in TITLES}
+    widths = {
+        title: max(least, len(title), *(len(each[title].plain) for each in cells)) for title, least in TITLES.items()
+    }
     titles = [title for title in TITLES if title in KEPT or any(each[title].plain for each in cells)]
     for title in DROPPED:
         if _room_for_ids(titles, widths, width) >= SHORTEST_ID:
             break
         titles = [each for each in titles if each != title]
     room = max(_room_for_ids(titles, widths, width), SHORTEST_ID)
-    widths["run"] = min(max(len(row.run_id) for row in rows), room)
+    widths["run"] = min(widths["run"], room)
     yield _line({title: Text(title, "bold") for title in TITLES}, titles, widths)
     room_for_detail = width - sum(widths[title] + len(GAP) for title in titles if title != DETAIL)
     for row, each in zip(rows, cells, strict=True):
         if row.state == "preparing":
             each[DETAIL] = Text(_shorten_task(each[DETAIL].plain, room_for_detail))
-        yield _line({**each, "run": Text(shorten_id(row.run_id, room))}, titles, widths)
+        each["run"] = Text(shorten_id(row.run_id, room))
+        yield _line(each, titles, widths)
 
 
 def _shorten_task(detail: str, room: int) -> str:
@@ -142,6 +145,7 @@ def _cells(row: RunRow) -> dict[str, Text]:
     state = _one_line(row.phase) or row.state if row.state == "running" else row.state
     step = "" if row.step is None else f"{row.step} of {row.steps}" if row.steps else str(row.step)
     return {
+        "run": Text(row.run_id),
         "state": Text(state, STATE_STYLES.get(row.state, "")),
         "step": Text(step.rjust(len(f"{row.steps} of {row.steps}")) if step and row.steps else step),
         "s/step": Text("" if row.step_time_s is None else f"{row.step_time_s:.4g}"),
@@ -154,10 +158,6 @@ def _cells(row: RunRow) -> dict[str, Text]:
 
 def _one_line(text: str) -> str:
     return llmb.printable_line(text.partition("\n")[0]).replace("\t", " ")
-
-
-def _column_width(title: str, cells: Iterable[Mapping[str, Text]]) -> int:
-    return max(TITLES[title], len(title), *(len(each[title].plain) for each in cells if title in each), 0)
 
 
 def _line(cells: Mapping[str, Text], titles: Collection[str], widths: Mapping[str, int]) -> Text:

@@ -188,15 +188,12 @@ def _sorted(points: Sequence[llmb.Point]) -> list[llmb.Point]:
     types = llmb.sort_gpu_types(point.gpu_type for point in points)
     dtypes = llmb.sort_dtypes(point.dtype for point in points)
     variants = list(dict.fromkeys(point.variant for point in points))
-    return sorted(
-        points,
-        key=lambda each: (
-            types.index(each.gpu_type),
-            dtypes.index(each.dtype),
-            variants.index(each.variant),
-            each.gpus,
-        ),
-    )
+
+    def place(point: llmb.Point) -> tuple[int, ...]:
+        ranks = types.index(point.gpu_type), dtypes.index(point.dtype), variants.index(point.variant)
+        return (*ranks, point.gpus)
+
+    return sorted(points, key=place)
 
 
 def _baseline_cells(point: llmb.Point) -> tuple[str, ...]:
@@ -221,12 +218,12 @@ def _describe_parallelism(point: llmb.Point, recipe: llmb.Recipe) -> str:
 
     These are the hidden size of a proxy, and the length of the sequences of a complete model.
     """
-    published = recipe.model
     degrees = {name: getattr(point.parallelism, name) for name in (*DEGREES, "fsdp")}
-    used = [f"{name}{degree}" for name, degree in degrees.items() if degree not in (None, 1)]
-    if not point.proxy or point.model is None:
-        lengths = [f"s{point.seq_len}"] if point.seq_len != recipe.seq_len else []
-        return " ".join([*used, *lengths])
-    sizes = [f"L{point.model.layers}"]
-    sizes += [f"h{point.model.hidden}"] if published and point.model.hidden != published.hidden else []
-    return " ".join([*used, "proxy", *sizes])
+    parts = [f"{name}{degree}" for name, degree in degrees.items() if degree not in (None, 1)]
+    if point.proxy and point.model:
+        parts += ["proxy", f"L{point.model.layers}"]
+        if recipe.model and point.model.hidden != recipe.model.hidden:
+            parts.append(f"h{point.model.hidden}")
+    elif point.seq_len != recipe.seq_len:
+        parts.append(f"s{point.seq_len}")
+    return " ".join(parts)
