@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,16 +13,9 @@ import llmb
 
 NODES = {"host": [f"n{number:03}" for number in range(1, 9)], "driver": "570.124.06", "nccl": "2.27.3"}
 
-Render = Callable[..., str]
-
-
-@pytest.fixture
-def render() -> Render:
-    """Return a function that writes the HTML report on runs."""
-    return write_page
-
 
 def write_page(*runs: str) -> str:
+    """Return the HTML report on runs."""
     return llmb.PluginRegistry().report_renderer(".html")(llmb.report(runs))
 
 

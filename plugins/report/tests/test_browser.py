@@ -11,7 +11,7 @@ from parts.browser import system_browser
 from parts.deadline import DEADLINE_S
 from parts.recorded_runs import record_runs
 
-from .conftest import Render, step_times
+from .conftest import step_times, write_page
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("report")]
 
@@ -97,10 +97,10 @@ def test_a_screen_shows_everything_with_enough_contrast(browser: Any, file: Path
     page.close()
 
 
-def test_names_of_any_length_fit_on_the_screen(browser: Any, render: Render, tmp_path: Path) -> None:
+def test_names_of_any_length_fit_on_the_screen(browser: Any, tmp_path: Path) -> None:
     variable = {"sweep": {"env.A_VARIABLE": "x" * 80}}
     file = tmp_path / "report.html"
-    text = render(*record_runs([step_times(1.0)], provenance=variable))
+    text = write_page(*record_runs([step_times(1.0)], provenance=variable))
     file.write_text(text.replace("<span>llama2-70b</span>", f"<span>{'llama2' * 12}</span>"))
     page = browser.new_page()
     page.set_default_timeout(DEADLINE_S * 1000)

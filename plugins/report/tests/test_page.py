@@ -15,7 +15,7 @@ from parts.recorded_runs import PUBLISHED_S, record_runs
 
 from llmb import Failure, ReportedRun, ReportedSet, find_run
 
-from .conftest import Render, step_times
+from .conftest import step_times, write_page
 
 pytestmark = pytest.mark.xdist_group("report")  # matplotlib takes more than a second to import
 TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
@@ -96,16 +96,14 @@ def test_a_report_is_self_contained_and_runs_nothing(page: str) -> None:
     assert {"xlink:href"} >= {name for _, attributes in elements.found for name in attributes if "href" in name}
 
 
-def test_markup_control_characters_and_tokens_of_a_log_do_not_reach_the_page(
-    render: Render, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_markup_control_characters_and_tokens_of_a_log_do_not_reach_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "0123456789abcdef")
     hostile = f"<script>alert(1)</script>\x1b]0;x\x07 \x00\u202e</style><img src=x onerror=y> {TOKEN} 0123456789abcdef"
     failure = Failure(cause=hostile, evidence=hostile, line=1, remedy=hostile)
     runs = record_runs(
         [step_times(1.0)], state="failed", failure=failure, env={"NOTE": "<b>$x$</b>"}, provenance={"driver": hostile}
     )
-    page = render(*runs)
+    page = write_page(*runs)
     elements = Elements(page)
     assert elements.names().isdisjoint({"script", "img"})
     assert "<b>$x$" not in page
@@ -115,74 +113,74 @@ def test_markup_control_characters_and_tokens_of_a_log_do_not_reach_the_page(
     assert re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page) == []
 
 
-def test_text_is_never_a_formula_of_the_plot_library(render: Render) -> None:
+def test_text_is_never_a_formula_of_the_plot_library() -> None:
     runs = record_runs([step_times(1.0)], provenance={"sweep": {"env.A": r"$\frac{1}{2}$ <i>"}})
-    assert "env.A=$\\frac{1}{2}$ &lt;i&gt;" in render(*runs)
+    assert "env.A=$\\frac{1}{2}$ &lt;i&gt;" in write_page(*runs)
 
 
-def test_equal_runs_give_equal_bytes(render: Render, campaign: list[str], page: str) -> None:
-    assert render(*campaign) == page
+def test_equal_runs_give_equal_bytes(campaign: list[str], page: str) -> None:
+    assert write_page(*campaign) == page
 
 
-def test_many_runs_are_a_band_and_many_steps_are_buckets(render: Render) -> None:
-    page = render(*record_runs([step_times(1.0, 600, seed=seed) for seed in range(13)]))
+def test_many_runs_are_a_band_and_many_steps_are_buckets() -> None:
+    page = write_page(*record_runs([step_times(1.0, 600, seed=seed) for seed in range(13)]))
     assert "median of 13 runs, 5 to 95 % as a band" in page
     assert len(page) < 120_000
-    assert "median of neighbouring steps" in render(*record_runs([step_times(1.0, 501)]))
-    assert "median of neighbouring steps" not in render(*record_runs([step_times(1.0, 200)]))
+    assert "median of neighbouring steps" in write_page(*record_runs([step_times(1.0, 501)]))
+    assert "median of neighbouring steps" not in write_page(*record_runs([step_times(1.0, 200)]))
 
 
-def test_one_run_takes_at_most_120_kb(render: Render) -> None:
-    page = render(*record_runs([step_times(1.0, 1000)]))
+def test_one_run_takes_at_most_120_kb() -> None:
+    page = write_page(*record_runs([step_times(1.0, 1000)]))
     assert len(page.encode()) <= 120_000
     assert "Step time of 1 run over 1000 steps" in page  # counts are written as everywhere in llmb
 
 
-def test_a_run_without_steps_or_verdict_still_has_a_report(render: Render) -> None:
-    page = render(*record_runs([[]], state="lost"))
+def test_a_run_without_steps_or_verdict_still_has_a_report() -> None:
+    page = write_page(*record_runs([[]], state="lost"))
     assert "not completed" in page
     assert "<svg" not in page
 
 
-def test_a_run_that_has_not_ended_did_not_complete(render: Render) -> None:
-    assert "Every run completed." in render(*record_runs([step_times(1.0)]))
-    page = render(*record_runs([step_times(1.0)], state="running"))
+def test_a_run_that_has_not_ended_did_not_complete() -> None:
+    assert "Every run completed." in write_page(*record_runs([step_times(1.0)]))
+    page = write_page(*record_runs([step_times(1.0)], state="running"))
     assert "Every run completed." not in page
     assert "No run failed; 1 run has not ended." in page
 
 
-def test_the_axis_of_a_single_step_has_no_fractions(render: Render) -> None:
-    [figure] = re.findall(r'<figure id="steps-1">.*?</figure>', render(*record_runs([[PUBLISHED_S]])), re.DOTALL)
+def test_the_axis_of_a_single_step_has_no_fractions() -> None:
+    [figure] = re.findall(r'<figure id="steps-1">.*?</figure>', write_page(*record_runs([[PUBLISHED_S]])), re.DOTALL)
     labels = re.findall(r">([\d.]+)</text>", figure)
     assert "1" in labels
     assert "0.8" not in labels
 
 
-def test_scaling_compares_only_runs_of_the_same_model(render: Render) -> None:
+def test_scaling_compares_only_runs_of_the_same_model() -> None:
     """The published configurations below 576 GPUs are proxies, each with another number of layers."""
     published_s = {32: 8.85, 96: 8.75, 576: 17.20, 1152: 17.52}
     recipe: dict[str, Any] = {"recipe": "nemo_launcher/llama3.1-405b"}
     runs = [record_runs([[time_s] * 20], workload=recipe | {"gpus": gpus})[0] for gpus, time_s in published_s.items()]
-    page = render(*runs)
+    page = write_page(*runs)
     [figure] = re.findall(r'<figure id="scaling-efficiency-\d+">.*?</figure>', page, re.DOTALL)
     assert "Efficiency, model.layers=126" in figure
     assert re.findall(r"<tr><td>(\d+)</td><td>([\d.]+)</td>", figure) == [("576", "100.0"), ("1152", "98.17")]
-    assert "Weak scaling" not in render(*runs[:2])
+    assert "Weak scaling" not in write_page(*runs[:2])
 
 
-def test_scaling_leaves_out_an_impossible_speed_and_names_means(render: Render) -> None:
+def test_scaling_leaves_out_an_impossible_speed_and_names_means() -> None:
     sizes = {64: (1.0, 1.02, 0.3), 128: (1.0,)}
     runs = [
         record_runs([[factor * PUBLISHED_S] * 20], workload={"gpus": gpus})[0]
         for gpus, factors in sizes.items()
         for factor in factors
     ]
-    [figure] = re.findall(r'<figure id="scaling-efficiency-\d+">.*?</figure>', render(*runs), re.DOTALL)
+    [figure] = re.findall(r'<figure id="scaling-efficiency-\d+">.*?</figure>', write_page(*runs), re.DOTALL)
     assert re.findall(r"<tr><td>(\d+)</td><td>([\d.]+)</td>", figure) == [("64", "100.0"), ("128", "101.0")]
     assert "Means of several configurations: 64 GPUs of 2." in figure
 
 
-def test_the_efficiency_is_the_ratio_of_the_step_times_beside_it(render: Render) -> None:
+def test_the_efficiency_is_the_ratio_of_the_step_times_beside_it() -> None:
     """A set of three repeats counts as much as a set of one run."""
     sizes = {64: ((1.0, 1.0, 1.0), (1.4,)), 128: ((1.2,),)}
     runs = [
@@ -190,7 +188,7 @@ def test_the_efficiency_is_the_ratio_of_the_step_times_beside_it(render: Render)
         for gpus, sets in sizes.items()
         for factors in sets
     ]
-    page = render(*runs)
+    page = write_page(*runs)
     times, efficiencies = (
         re.findall(r"<tr><td>\d+</td><td>([\d.]+)</td>", figure)
         for figure in re.findall(r'<figure id="scaling-\w+-\d+">.*?</figure>', page, re.DOTALL)
@@ -220,27 +218,27 @@ def test_the_published_efficiency_counts_each_set_once() -> None:
     assert [size.published_tokens_per_s_per_gpu for size in scaling.sizes] == [100, 100]
 
 
-def test_the_description_of_a_speed_has_the_range_of_the_runs(render: Render) -> None:
+def test_the_description_of_a_speed_has_the_range_of_the_runs() -> None:
     """The published MFU of 52.59 % is outside the range."""
     runs = [record_runs([[factor * PUBLISHED_S] * 20])[0] for factor in (1.1, 1.2)]
-    assert "Model FLOPs utilisation of each run of 2 sets of repeats: 43.84 to 47.82 %." in render(*runs)
+    assert "Model FLOPs utilisation of each run of 2 sets of repeats: 43.84 to 47.82 %." in write_page(*runs)
 
 
-def test_the_window_of_a_plot_is_that_of_the_runs_that_completed_it(render: Render) -> None:
+def test_the_window_of_a_plot_is_that_of_the_runs_that_completed_it() -> None:
     first, second = record_runs([step_times(1.0)]), record_runs([step_times(1.0)])
     file = Path(find_run(first[0]).directory) / "result.json"
     result = json.loads(file.read_text())
     result["window"] |= {"first": 4, "last": 4}
     file.write_text(json.dumps(result | {"window_complete": False}))
-    page = render(*first, *second)
+    page = write_page(*first, *second)
     assert "window, step 50" in page
     assert "window, step 4<" not in page
 
 
-def test_sets_of_one_configuration_are_counted_once(render: Render) -> None:
+def test_sets_of_one_configuration_are_counted_once() -> None:
     runs = [*record_runs([step_times(1.0)]), *record_runs([step_times(1.0)])]
-    assert "<dd>2 in 1 configuration</dd>" in render(*runs)
-    assert "published step time of 2 sets of repeats." in render(*runs)
+    assert "<dd>2 in 1 configuration</dd>" in write_page(*runs)
+    assert "published step time of 2 sets of repeats." in write_page(*runs)
 
 
 def test_partial_metrics_do_not_count_in_the_efficiency() -> None:
@@ -282,16 +280,18 @@ def test_the_command_writes_the_page(llmb: Llmb, tmp_path: Path) -> None:
     ]
 
 
-def test_a_configuration_that_is_not_published_has_no_ratio(render: Render) -> None:
+def test_a_configuration_that_is_not_published_has_no_ratio() -> None:
     point = {"gpus": 8, "steps": 20}
-    page = render(*record_runs([[PUBLISHED_S] * 20], workload=point, parallelism={"global_batch_size": 16, "fsdp": 8}))
+    page = write_page(
+        *record_runs([[PUBLISHED_S] * 20], workload=point, parallelism={"global_batch_size": 16, "fsdp": 8})
+    )
     assert "no verdict" in page
     assert 'id="ratio"' not in page
     assert 'id="tokens-per-s"' in page
 
 
-def test_no_step_is_below_the_plot(render: Render) -> None:
-    page = render(*record_runs([[PUBLISHED_S] * 20 + [0.5 * PUBLISHED_S]]))
+def test_no_step_is_below_the_plot() -> None:
+    page = write_page(*record_runs([[PUBLISHED_S] * 20 + [0.5 * PUBLISHED_S]]))
     [figure] = re.findall(r'<figure id="steps-1">.*?</figure>', page, re.DOTALL)
     [line] = re.findall(r'<path d="([^"]*)"[^>]*stroke: var\(--measured\)', figure)
     ordinates = [float(each) for each in re.findall(r"[ML] \S+ (\S+?)(?=[ML\s]|$)", line)]
