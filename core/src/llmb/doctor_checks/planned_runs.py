@@ -97,10 +97,7 @@ def _check_secrets(plans: Iterable[RunPlan], missing: Iterable[TaskPlan]) -> Ite
     """Yield a check for each secret that the runs and the missing items need."""
     scripts = [*(each.script for each in plans), *(task.script for task in missing)]
     for name in sorted({name for script in scripts for name in script.secrets}):
-        detail = "set in the environment of llmb"
-        if os.environ.get(name):
-            yield DoctorCheck(name=name, ok=True, detail=detail)
-        else:
-            yield DoctorCheck(
-                name=name, ok=False, detail=f"not {detail}", remedy=f"run `export {name}=...` before llmb"
-            )
+        is_set = bool(os.environ.get(name))
+        detail = f"{'' if is_set else 'not '}set in the environment of llmb"
+        remedy = "" if is_set else f"run `export {name}=...` before llmb"
+        yield DoctorCheck(name=name, ok=is_set, detail=detail, remedy=remedy)

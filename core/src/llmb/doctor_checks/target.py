@@ -68,12 +68,12 @@ def check_disk_space(tasks: Iterable[TaskPlan], complete: set[str], group: Targe
     """Yield a check for each item that the runs need, and one for the space of the missing items."""
     needed_gb = 0.0
     for task in tasks:
-        if task.key in complete:
-            yield DoctorCheck(name=task.task.kind, ok=True, detail=f"{task.key} exists")
-        else:
+        detail = f"{task.key} exists"
+        if task.key not in complete:
             size = f", {task.task.space_gb:g} GB" if task.task.space_gb else ""
-            yield DoctorCheck(name=task.task.kind, ok=True, detail=f"{task.key} will be created first{size}")
+            detail = f"{task.key} will be created first{size}"
             needed_gb += task.task.space_gb
+        yield DoctorCheck(name=task.task.kind, ok=True, detail=detail)
     if not needed_gb:
         return
     free_gb = free_space_gb(group.workdir, group.host)

@@ -31,10 +31,8 @@ def _check_records() -> DoctorCheck:
     nearest = next(each for each in (folder, *folder.parents) if os.path.exists(each))
     free_gb = shutil.disk_usage(nearest).free / GB
     sizes = f"`du -xh -d 1 {shlex.quote(str(nearest))} | sort -h`"
-    remedy = f"free at least {LEAST_FREE_GB:g} GB; {sizes} lists the sizes"
-    is_enough = free_gb >= LEAST_FREE_GB
-    detail = f"{folder}, {free_gb:.0f} GB free"
-    return DoctorCheck(name="records", ok=is_enough, detail=detail, remedy="" if is_enough else remedy)
+    remedy = f"free at least {LEAST_FREE_GB:g} GB; {sizes} lists the sizes" if free_gb < LEAST_FREE_GB else ""
+    return DoctorCheck(name="records", ok=not remedy, detail=f"{folder}, {free_gb:.0f} GB free", remedy=remedy)
 
 
 def _check_plugins(registry: PluginRegistry) -> list[DoctorCheck]:
