@@ -88,7 +88,7 @@ class JobContract(PluginContract):
         """Every published configuration gives a job with one rank for each GPU, its time limit and a measured phase."""
         if required_options(self.plugin.options):
             pytest.skip("an option has no default; see test_implements_its_hooks")
-        check_jobs(self.registry, sample_tables(self.recipes()))
+        check_jobs(self.registry, self.recipes())
 
     def test_building_is_pure(self) -> None:
         """Hooks only return values: they open no file for writing, start no process, and use no time or environment."""
@@ -150,9 +150,9 @@ MOST_DIFFERENCE = 2
 """The ratio of two MFUs that other peaks and formulas explain, and a fraction instead of a percentage does not."""
 
 
-def check_jobs(registry: PluginRegistry, specs: Iterable[Tables]) -> None:
-    """Fail the test unless each spec gives a job with one rank for each GPU, its time limit and a measured phase."""
-    for tables in specs:
+def check_jobs(registry: PluginRegistry, recipes: Iterable[Recipe]) -> None:
+    """Fail the test unless each recipe gives jobs with one rank for each GPU, its time limit and a measured phase."""
+    for tables in sample_tables(recipes):
         try:
             spec = load_run(registry, tables)
             registry.check_settings(spec.run.framework, spec.run.recipe)

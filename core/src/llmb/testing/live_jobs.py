@@ -65,19 +65,18 @@ class LiveJobs:
         """Return a job with one phase for each bash script. The argument of the scripts is the job's directory."""
         directory = f"{workdir or self.workdir}/runs/contract-{name}"
         files = {f"{directory}/{phase}.sh": text for phase, text in scripts.items()}
-        usual: dict[str, Any] = {
-            "id": f"contract-{name}",
-            "directory": directory,
-            "phases": tuple(
-                Phase(name=phase, command=("bash", f"{directory}/{phase}.sh", directory)) for phase in scripts
-            ),
-            "nodes": 1,
-            "tasks_per_node": 1,
-            "gpus_per_node": 0,
-            "time_limit_s": 600,
-            "files": FrozenMap(files),
-        }
-        return Job(**usual | changes)
+        phases = [Phase(name=phase, command=("bash", f"{directory}/{phase}.sh", directory)) for phase in scripts]
+        job = Job(
+            id=f"contract-{name}",
+            directory=directory,
+            phases=tuple(phases),
+            nodes=1,
+            tasks_per_node=1,
+            gpus_per_node=0,
+            time_limit_s=600,
+            files=FrozenMap(files),
+        )
+        return attrs.evolve(job, **changes)
 
     @property
     def ranks(self) -> dict[str, Any]:
