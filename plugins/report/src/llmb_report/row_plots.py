@@ -22,8 +22,8 @@ MOST_ROWS = 24
 ROW, TOP = 44, 4
 """Units of height of a row, and above the first row."""
 
-DIGIT = 6.6
-"""Units of width of an average character."""
+LONGEST_NAME = 60
+"""Characters of a name that fit in the width of a plot."""
 
 
 def ratio_plot(sets: Sequence[ReportedSet], names: Sequence[str]) -> Plot | None:
@@ -115,16 +115,14 @@ def speed_plot(speed: Speed, sets: Sequence[ReportedSet], names: Sequence[str]) 
         return None
     shown = known[:MOST_ROWS]
     figure, axes = _rows([name for name, _, _ in shown])
-    every: list[float] = []
     for row, (_, values, published) in enumerate(shown):
         if published is not None:
             axes.plot([published, published], [row - 0.2, row + 0.2], color=PUBLISHED, linewidth=2.5)
         axes.plot(values, [row] * len(values), color=MEASURED, marker="o", markersize=6, linestyle="none", alpha=0.75)
-        every += [*values, *([published] if published is not None else [])]
-    _scale_axis(axes, every)
-    axes.set_xlabel(speed.axis)
-    has_published = any(published is not None for _, _, published in shown)
     measured = [value for _, values, _ in shown for value in values]
+    all_published = [published for _, _, published in shown if published is not None]
+    _scale_axis(axes, [*measured, *all_published])
+    axes.set_xlabel(speed.axis)
     span = f"{text.number(min(measured))} to {text.number(max(measured))} {speed.unit}"
     description = f"{speed.title} of each run of {counted(len(shown), 'set')} of repeats: {span}."
     columns = ("configuration", "runs", "lowest", "highest", "published")
@@ -138,7 +136,7 @@ def speed_plot(speed: Speed, sets: Sequence[ReportedSet], names: Sequence[str]) 
         title=speed.title,
         svg=as_svg(figure, name, speed.title, description),
         table=Table(columns=columns, rows=rows, text=("configuration",)),
-        keys=[Key("dot", "one run"), *([Key("tick", "published")] if has_published else [])],
+        keys=[Key("dot", "one run"), *([Key("tick", "published")] if all_published else [])],
         note=_note(shown, known),
     )
 
@@ -161,8 +159,7 @@ def _rows(names: Sequence[str]) -> tuple[Figure, Axes]:
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x")
     for row, name in enumerate(names):
-        fitting = int(400 / DIGIT)
-        shown = name if len(name) <= fitting else f"{name[: fitting - 1]}…"
+        shown = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
         axes.text(
             0,
             row - 0.22,

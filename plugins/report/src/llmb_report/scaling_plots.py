@@ -72,13 +72,15 @@ def _model(each: ReportedSet) -> dict[str, str]:
 
 def _size(gpus: int, sets: Sequence[ReportedSet]) -> Size:
     """Return the speed at one number of GPUs."""
+    measured_s = [each.step_time_s for each in sets]
+    published_s = [each.published_step_time_s for each in sets]
     return Size(
         gpus=gpus,
         sets=len(sets),
-        step_time_s=_mean([each.step_time_s for each in sets]),
-        tokens_per_s_per_gpu=_tokens_per_s_per_gpu(sets, [each.step_time_s for each in sets]),
-        published_step_time_s=_mean([each.published_step_time_s for each in sets]),
-        published_tokens_per_s_per_gpu=_tokens_per_s_per_gpu(sets, [each.published_step_time_s for each in sets]),
+        step_time_s=_mean(measured_s),
+        tokens_per_s_per_gpu=_tokens_per_s_per_gpu(sets, measured_s),
+        published_step_time_s=_mean(published_s),
+        published_tokens_per_s_per_gpu=_tokens_per_s_per_gpu(sets, published_s),
     )
 
 
@@ -109,14 +111,10 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def scaling_plots(number: int, scaling: Scaling) -> Iterator[Plot]:
     """Yield the plots of the step time and of the efficiency."""
-    yield _plot(
-        f"scaling-time-{number}",
-        _titled("Step time", scaling),
-        "step time (s)",
-        scaling,
-        lambda size: (size.step_time_s, size.published_step_time_s),
-    )
     first = scaling.sizes[0]
+
+    def step_time(size: Size) -> tuple[float | None, float | None]:
+        return size.step_time_s, size.published_step_time_s
 
     def efficiency(size: Size) -> tuple[float | None, float | None]:
         return (
@@ -124,11 +122,8 @@ def scaling_plots(number: int, scaling: Scaling) -> Iterator[Plot]:
             _percent_of(size.published_tokens_per_s_per_gpu, first.published_tokens_per_s_per_gpu),
         )
 
-    yield _plot(f"scaling-efficiency-{number}", _titled("Efficiency", scaling), "efficiency (%)", scaling, efficiency)
-
-
-def _titled(name: str, scaling: Scaling) -> str:
-    return f"{name}, {scaling.title}" if scaling.title else name
+    yield _plot(f"scaling-time-{number}", "Step time", "step time (s)", scaling, step_time)
+    yield _plot(f"scaling-efficiency-{number}", "Efficiency", "efficiency (%)", scaling, efficiency)
 
 
 def _note(scaling: Scaling) -> str:
@@ -145,6 +140,7 @@ def _plot(
     name: str, title: str, axis: str, scaling: Scaling, values_of: Callable[[Size], tuple[float | None, float | None]]
 ) -> Plot:
     """Return a plot of measured and published values over the number of GPUs."""
+    title = ", ".join(filter(None, (title, scaling.title)))
     figure, axes = new_axes(HEIGHT)
     gpus = [size.gpus for size in scaling.sizes]
     measured, published = zip(*map(values_of, scaling.sizes), strict=True)

@@ -177,12 +177,12 @@ def _draw_edge(axes: Axes, found: _Runs, high: float) -> int:
         [*slowest], [high] * len(slowest), marker="^", markersize=5, color=MEASURED, linestyle="none", clip_on=False
     )
     left, right = axes.get_xlim()
-    taken: list[tuple[float, float]] = []
+    taken: list[float] = []
     for step, time_s in sorted(slowest.items(), key=lambda each: -each[1]):
         place = (step - left) / (right - left)
         start = min(place, 1 - LABEL_SHARE)
-        if len(taken) < MOST_EDGE_LABELS and all(abs(start - other) >= LABEL_SHARE for other, _ in taken):
-            taken.append((start, time_s))
+        if len(taken) < MOST_EDGE_LABELS and all(abs(start - other) >= LABEL_SHARE for other in taken):
+            taken.append(start)
             axes.annotate(
                 f"step {step}: {text.seconds(time_s)}",
                 (step, high),
