@@ -31,10 +31,6 @@ from llmb.values.model import proxy_note
 from llmb.values.recipe import Point, Recipe, Window
 from llmb.values.run_states import Verdict
 
-ARE_REPEATS = "if each log is a run, name each log with --repeats"
-ARE_MORE_REPEATS = "if each log is a run, name each log instead of its directory"
-"""Advice on logs that are graded as those of the ranks of one run, without and with --repeats."""
-
 RECIPE_BATCH = "tokens/s, TFLOP/s and MFU count the recipe's batch, not that of the log"
 
 MOST_NAMED_LOGS = 3
@@ -190,7 +186,8 @@ class Grader:
 
     @property
     def _advice(self) -> str:
-        return ARE_MORE_REPEATS if self.repeats else ARE_REPEATS
+        """Advice on logs that are graded as those of the ranks of one run."""
+        return f"if each log is a run, name each log {'instead of its directory' if self.repeats else 'with --repeats'}"
 
     def _explain_missing_times(self, graded: Sequence[GradedRun], verdict: Verdict | None) -> list[str]:
         """Return how to compare the ranks of one run that was measured."""

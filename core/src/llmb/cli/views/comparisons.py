@@ -43,7 +43,8 @@ def _print_points(found: llmb.RunComparison) -> None:
     rows: list[tuple[str | Text, ...]] = []
     heading, width = "", max(len(_gpus(point)) for point in found.points)
     for point in found.points:
-        if heading != (heading := _heading(point)):
+        if heading != _heading(point):
+            heading = _heading(point)
             rows.append((heading, "", "", "", ""))
         rows.append(_row(point, width))
     if found.geometric_mean_change is not None and len(found.points) > 1:

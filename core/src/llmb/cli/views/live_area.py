@@ -7,14 +7,11 @@ import math
 import os
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType, Segment, Segments
 from rich.text import Text
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 WRAPPING_VARIABLES = ("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "WT_SESSION", "ALACRITTY_WINDOW_ID")
 """Variables of terminals that wrap the lines on their screen again when their width changes."""
