@@ -15,7 +15,7 @@ from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import INCOMPARABLE, Judgement, describe_missing_window, find_objection, judge_set
 from llmb.judging.grade_notes import describe_log, describe_unmeasured, merge_notes
 from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window, with_objections_to_copies
-from llmb.judging.incomplete_log import assume_steps, covers_run, describe_early_end, measured_over
+from llmb.judging.incomplete_log import assume_steps, covers_run, measured_over
 from llmb.judging.logged_batch import describe_other_batch
 from llmb.judging.measure_point import measure_point
 from llmb.judging.read_logs import read_run
@@ -205,7 +205,9 @@ class Grader:
         """Read a run, measure it over its window or else over its steady state, and find objections to a verdict."""
         graded_run = partial(run_of_point, self._address, self.point, self.registry)
         log = read_run(paths, self.recipe.framework, self.registry, self.window, self.steps, graded_run)
-        log, early_end = self._assume_recipe_steps(log)
+        early_end = ""
+        if log.framework == self.recipe.framework and log.steps:
+            log, early_end = assume_steps(log, self.recipe.steps)
         steady, summary, over = log.steady_state, log.summary, measured_over(log)
         if over == "steady_state" and steady:
             summary = attrs.evolve(summarise(log.steps, (steady.first, steady.last)), step_time_s=steady.step_time_s)
@@ -222,13 +224,6 @@ class Grader:
             early_end=early_end,
             objection=self._find_objection(log, window, metrics, early_end),
         )
-
-    def _assume_recipe_steps(self, log: ParsedLog) -> tuple[ParsedLog, str]:
-        """Return a log that may have ended early as one of the recipe's steps, and that it has fewer, or ""."""
-        if log.framework != self.recipe.framework or not log.steps:
-            return log, ""
-        assumed = assume_steps(log, self.recipe.steps)
-        return assumed, "" if assumed is log else describe_early_end(assumed)
 
     def _find_objection(
         self, log: ParsedLog, window: MeasuredWindow | None, metrics: Metrics | None, early_end: str

@@ -6,25 +6,20 @@ from llmb.judging.graded_run import MeasuredOver
 from llmb.parsing.parse_log import ParsedLog
 
 
-def assume_steps(log: ParsedLog, steps: int) -> ParsedLog:
-    """Return the log as that of so many steps if its last step is measured and it does not state their number.
+def assume_steps(log: ParsedLog, steps: int) -> tuple[ParsedLog, str]:
+    """Return the log as that of the recipe's steps if its last step is measured and it does not state their number.
 
-    Return a log with at least as many steps, and one that shows the end of its training, as it is.
+    The text states that it has fewer steps, and what to do. Return a log with at least as many steps, and one that
+    shows the end of its training, as it is, and "".
     """
     series, known = log.series, log.steps_asked is not None or log.series.total_steps is not None
     if known or log.summary.window != "last" or log.status != "complete" or series.count >= steps:
-        return log
+        return log, ""
     if series.end_texts or series.has_notice("finished"):
-        return log
-    return attrs.evolve(log, status="incomplete", steps_asked=steps)
-
-
-def describe_early_end(log: ParsedLog) -> str:
-    """Return that a log has fewer steps than `assume_steps` assumed, and what to do."""
-    return (
-        f"the log ends with step {log.steps[-1].step}, and the recipe has {log.steps_asked} steps; "
-        f"if the run had no more, add --steps {log.series.count}"
-    )
+        return log, ""
+    ends = f"the log ends with step {log.steps[-1].step}, and the recipe has {steps} steps"
+    early_end = f"{ends}; if the run had no more, add --steps {series.count}"
+    return attrs.evolve(log, status="incomplete", steps_asked=steps), early_end
 
 
 def covers_run(log: ParsedLog) -> bool:
