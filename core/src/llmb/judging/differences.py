@@ -13,16 +13,16 @@ from llmb.spec.document import flat
 
 NOT_SET = "not set"
 
-KINDS: tuple[tuple[str, str], ...] = (
-    ("image", r"image|image_digest|image_sha256|release|workload\.image"),
-    ("parallelism", r"parallelism\..*|workload\.gpus|target\.gpus_per_node"),
-    ("model", r"model\..*|workload\.(dtype|gpu_type|recipe|variant|steps)|measure\.window"),
-    ("arguments", r"framework\..*|profile\..*"),
-    ("environment", r"env\..*|mounts\..*"),
-    ("system", r"(?!hosts|llmb|plugins\.).*"),
-    ("hosts", r"hosts"),
-    ("llmb", r"llmb|plugins\..*"),
-)
+KINDS = {
+    "image": r"image|image_digest|image_sha256|release|workload\.image",
+    "parallelism": r"parallelism\..*|workload\.gpus|target\.gpus_per_node",
+    "model": r"model\..*|workload\.(dtype|gpu_type|recipe|variant|steps)|measure\.window",
+    "arguments": r"framework\..*|profile\..*",
+    "environment": r"env\..*|mounts\..*",
+    "system": r"(?!hosts|llmb|plugins\.).*",
+    "hosts": r"hosts",
+    "llmb": r"llmb|plugins\..*",
+}
 """Kinds of differences, the most likely cause of a change first, with the keys of each kind.
 
 Versions of drivers, libraries and schedulers are "system", like all keys that no other kind has.
@@ -72,7 +72,7 @@ def find_differences(
     found = [
         Difference(kind=kind_of_key(key), key=key, a=a, b=b, points=count) for (key, a, b), count in counts.items()
     ]
-    order = [kind for kind, _ in KINDS]
+    order = list(KINDS)
     return sorted(found, key=lambda each: (order.index(each.kind), -each.points, each.key))
 
 
@@ -107,4 +107,4 @@ def _values(specs: Sequence[Mapping[str, Any]], *, with_env: bool, with_job: boo
 
 def kind_of_key(key: str) -> str:
     """Return the kind of a setting, one of KINDS."""
-    return next(kind for kind, pattern in KINDS if re.fullmatch(pattern, key))
+    return next(kind for kind, pattern in KINDS.items() if re.fullmatch(pattern, key))

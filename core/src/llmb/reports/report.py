@@ -125,8 +125,8 @@ def _read_set(
 def _collect_settings(runs: Sequence[ReportedRun]) -> list[ReportedSetting]:
     """Return the settings of all runs, ranked by kind."""
     keys = dict.fromkeys(key for run in runs for key in run.settings)
-    order = [kind for kind, _ in KINDS]
     found = [ReportedSetting(kind=kind_of_key(key), key=key, values=_values(key, runs)) for key in keys]
+    order = list(KINDS)
     return sorted(found, key=lambda each: (order.index(each.kind), each.key))
 
 

@@ -37,16 +37,13 @@ def describe_differences(runs: Sequence[llmb.RunResult]) -> list[str]:
 
     Shorten a key to its last part if no other key in the list ends in the same part.
     """
+    named = [(run.run_id.partition("-")[2], _values(run)) for run in runs]
     by_name = defaultdict(list)
-    for run in runs:
-        by_name[_name(run)].append(_values(run))
+    for name, values in named:
+        by_name[name].append(values)
     differing = {name: _differing_keys(values) for name, values in by_name.items()}
     last_parts = Counter(key.rpartition(".")[2] for key in set().union(*differing.values()))
-    return [_describe(_values(run), differing[_name(run)], last_parts) for run in runs]
-
-
-def _name(run: llmb.RunResult) -> str:
-    return run.run_id.partition("-")[2]
+    return [_describe(values, differing[name], last_parts) for name, values in named]
 
 
 def _values(run: llmb.RunResult) -> dict[str, str]:
