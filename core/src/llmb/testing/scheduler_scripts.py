@@ -4,6 +4,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 from unittest.mock import patch
 
@@ -102,12 +103,7 @@ class ScriptContract(SchedulerJobs):
 
     def test_environments_are_used_or_rejected(self) -> None:
         """A job with an image runs in a container, or is rejected."""
-        with_image = example_job(environment=Environment(base=IMAGE))
-        try:
-            found = self.build(with_image)
-        except SpecError:
-            return
-        if found == self.script():
+        if self._is_ignored(example_job(environment=Environment(base=IMAGE))):
             fail("an image does not change the script: the job would run outside the container; use it or reject it")
 
     def test_virtual_environments_are_used_or_rejected(self) -> None:
@@ -125,12 +121,14 @@ class ScriptContract(SchedulerJobs):
 
     def test_mpi_is_used_or_rejected(self) -> None:
         """A job that needs an MPI launcher gets it, or is rejected."""
-        try:
-            found = self.build(example_job(mpi="pmix"))
-        except SpecError:
-            return
-        if found == self.script():
+        if self._is_ignored(example_job(mpi="pmix")):
             fail("mpi = pmix does not change the script: the ranks would not find each other; use it or reject it")
+
+    def _is_ignored(self, job: Job) -> bool:
+        """Check whether the scheduler accepts a job and builds the script of the example job."""
+        with suppress(SpecError):
+            return self.build(job) == self.script()
+        return False
 
     def check_secrets_of_script(self) -> None:
         """Fail the test if a secret is in a script: llmb places secrets in a file beside it."""
