@@ -122,7 +122,7 @@ submit_every_fourth() {
   answers='' # bash 4 has no local variables in the trap if the script is read with `.`
   trap 'printf %s "$answers"' EXIT
   for ((at = 4 * $1; at < ${#jobs[@]}; at += 16)); do # a job is four words
-    submit "${jobs[@]:at:4}"
+    submit "${jobs[at]}" "${jobs[at + 1]}" "${jobs[at + 2]}" "${jobs[at + 3]}" # a slice would copy the whole array
   done
   exit 0
 }
