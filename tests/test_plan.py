@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb import PluginRegistry, plan
+from llmb import PluginRegistry, plan, planning
+from llmb.planning import plan_run
 
 EFFECTS = ("subprocess.Popen", "os.mkdir", "os.rename", "os.remove", "os.kill", "socket.connect", "os.fork")
 _seen: list[str] | None = None
@@ -74,6 +76,29 @@ def test_the_errors_of_all_runs_are_reported_together(toy: Any) -> None:
     with pytest.raises(llmb.SpecError) as refused:
         plan(workload, registry=Refusing())
     assert [fault.message for fault in refused.value.faults] == ["no 1 GPUs", "no 2 GPUs"]
+
+
+def test_validate_raises_the_same_errors(toy: Any) -> None:
+    workload = llmb.load(toy.spec(workload={"gpus": [1, 2], "repeats": 2}, target={"scheduler": "local"}))
+    with pytest.raises(llmb.SpecError) as refused:
+        llmb.validate(workload, registry=Refusing())
+    assert [fault.message for fault in refused.value.faults] == ["no 1 GPUs", "no 2 GPUs"]
+
+
+def test_validate_keeps_no_plan(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[weakref.ref[llmb.RunPlan]] = []
+    kept: list[int] = []
+
+    def counted(*arguments: Any) -> llmb.RunPlan:
+        kept.append(sum(each() is not None for each in plans))
+        planned = plan_run(*arguments)
+        plans.append(weakref.ref(planned))
+        return planned
+
+    monkeypatch.setattr(planning, "plan_run", counted)
+    llmb.validate(llmb.load(toy.spec(workload={"gpus": [1, 2], "dtype": ["bf16", "fp8"]})))
+    assert len(kept) == 4
+    assert max(kept) <= 1  # the last one
 
 
 def test_a_job_with_an_environment_of_its_own_is_rejected(toy: Any) -> None:

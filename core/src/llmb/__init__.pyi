@@ -68,6 +68,7 @@ from .parsing.recognise_framework import recognise_framework as recognise_framew
 from .paths import home_folder as home_folder
 from .planning import RunPlan as RunPlan
 from .planning import plan as plan
+from .planning import validate as validate
 from .plugin_templates.write_plugin import PLUGIN_KINDS as PLUGIN_KINDS
 from .plugin_templates.write_plugin import PluginKind as PluginKind
 from .plugin_templates.write_plugin import new_plugin as new_plugin

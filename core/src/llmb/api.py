@@ -95,11 +95,11 @@ def _load(
 
 def _plugin_errors(workload: Workload, registry: PluginRegistry) -> list[Fault]:
     """Return the errors that plugins find in the runs whose own values are valid."""
-    from llmb.planning import plan
+    from llmb.planning import validate
 
     errors: list[Fault] = []
     with collect_errors(errors, LlmbError):
-        plan(workload, registry=registry)
+        validate(workload, registry=registry)
     return errors
 
 

@@ -15,7 +15,7 @@ def validate(spec: Spec, overrides: Overrides = None, target: TargetName = None,
     typed, registry = TypedSpec(spec, target, overrides or ()), llmb.PluginRegistry()
     with typed.named_in_errors(), show_activity(f"checking {spec}"):
         workload = typed.load(registry)
-        llmb.plan(workload.first_repeats, registry=registry)
+        llmb.validate(workload, registry=registry)
     for note in workload.notes:
         output.print_message(note)
     if as_json:
