@@ -64,7 +64,7 @@ from made_logs import (
 
 from llmb.analysis.measuring_window import summarise
 from llmb.logs.failures.signature_files import known_signatures
-from llmb.logs.files import blocks_of
+from llmb.logs.read_blocks import blocks_of
 from llmb.logs.steps.step_series import StepSeries
 from llmb.parsing.log_ending import log_status
 from llmb.parsing.parse_log import LogReader

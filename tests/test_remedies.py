@@ -225,7 +225,11 @@ def test_a_command_names_the_folder_that_contains_the_logs_of_many_folders(tmp_p
 @pytest.mark.parametrize(
     ("package", "file", "message"),
     [
-        ("llmb_local", "docker_signatures.toml", "dial tcp: lookup reg.example on 10.0.0.2:53: no such host (log: /a)"),
+        (
+            "llmb_local",
+            "container_signatures.toml",
+            "dial tcp: lookup reg.example on 10.0.0.2:53: no such host (log: a)",
+        ),
         ("llmb_slurm", "failure_signatures.toml", "[ERROR] curl: (6) Could not resolve host: reg.example"),
     ],
 )

@@ -66,6 +66,7 @@ from .parsing.log_ending import LogStatus as LogStatus
 from .parsing.parse_log import ParsedLog as ParsedLog
 from .parsing.recognise_framework import recognise_framework as recognise_framework
 from .paths import home_folder as home_folder
+from .plan_tasks import TaskPlan as TaskPlan
 from .planning import RunPlan as RunPlan
 from .planning import plan as plan
 from .planning import validate as validate
@@ -133,7 +134,6 @@ from .state_machine.events import SubmissionUnanswered as SubmissionUnanswered
 from .state_machine.events import Submitting as Submitting
 from .state_machine.events import TargetBack as TargetBack
 from .state_machine.events import TargetLost as TargetLost
-from .task_plans import TaskPlan as TaskPlan
 from .values.causes import Cause as Cause
 from .values.environment import Environment as Environment
 from .values.environment import Image as Image
@@ -154,7 +154,6 @@ from .values.failure import Failure as Failure
 from .values.failure import Signature as Signature
 from .values.frozen import FrozenMap as FrozenMap
 from .values.frozen import content_key as content_key
-from .values.frozen import merged as merged
 from .values.gpu_names import is_gpu_of_type as is_gpu_of_type
 from .values.host import CommandResult as CommandResult
 from .values.host import Host as Host
@@ -171,7 +170,8 @@ from .values.job_history import JobHistory as JobHistory
 from .values.job_status import JobHandle as JobHandle
 from .values.job_status import JobState as JobState
 from .values.job_status import JobStatus as JobStatus
-from .values.log_files import LogFiles as LogFiles
+from .values.log_file_names import LogFiles as LogFiles
+from .values.merge_tables import merged as merged
 from .values.model import Accelerator as Accelerator
 from .values.model import FlopFormula as FlopFormula
 from .values.model import Mamba as Mamba
@@ -191,10 +191,10 @@ from .values.recipe import ScalingRule as ScalingRule
 from .values.recipe import Window as Window
 from .values.recipe_settings import key_values as key_values
 from .values.recipe_settings import with_paths as with_paths
-from .values.report import Report as Report
-from .values.report import ReportedRun as ReportedRun
-from .values.report import ReportedSet as ReportedSet
-from .values.report import ReportedSetting as ReportedSetting
+from .values.report_content import Report as Report
+from .values.report_content import ReportedRun as ReportedRun
+from .values.report_content import ReportedSet as ReportedSet
+from .values.report_content import ReportedSetting as ReportedSetting
 from .values.rules.constraints import check_experts as check_experts
 from .values.rules.constraints import check_interleaving as check_interleaving
 from .values.rules.constraints import check_query_groups as check_query_groups

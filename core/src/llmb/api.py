@@ -18,11 +18,11 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import PointFilter
 from llmb.recipes.releases import newest_first
 from llmb.spec.choose_point import published_point
-from llmb.spec.document import read_document
 from llmb.spec.overrides import apply_overrides
 from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators
 from llmb.spec.run_of_log import run_of_log
+from llmb.spec.spec_tables import read_document
 from llmb.spec.targets import name_target
 from llmb.values.errors import Fault, LlmbError, LogError, RecipeError, RecordError, SpecError, collect_errors
 from llmb.values.recipe import Recipe, Window

@@ -27,10 +27,10 @@ from llmb.values.host import Host
 from llmb.values.job import Dataset, Job, Script, Task
 from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobHandle, JobStatus
-from llmb.values.log_files import LogFiles
+from llmb.values.log_file_names import LogFiles
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Window
-from llmb.values.report import Report
+from llmb.values.report_content import Report
 from llmb.values.run import Run, Target
 from llmb.values.steps import LogParser
 from llmb.values.types.check_types import typed_fields

@@ -23,3 +23,8 @@ def config_folder() -> Path:
     from platformdirs import user_config_path
 
     return user_config_path("llmb", appauthor=False)
+
+
+def targets_file() -> Path:
+    """Return the path of ``targets.toml`` in the user's configuration directory."""
+    return config_folder() / "targets.toml"

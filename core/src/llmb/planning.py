@@ -8,12 +8,13 @@ import attrs
 
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.hosts.git_repository import repository_task
+from llmb.plan_tasks import TaskPlan, TaskPlans, check_script, with_secrets
 from llmb.plugins.guard import plugin_error
 from llmb.plugins.registry import PluginRegistry
 from llmb.scripts.telemetry import with_telemetry
 from llmb.spec.cross_checks import check_printed_steps
 from llmb.spec.run_ids import draw_run_ids
-from llmb.task_plans import TaskPlan, TaskPlans, check_script, with_secrets
+from llmb.values.copy_with_changes import with_changes
 from llmb.values.env_and_mounts_of_target import (
     locate_in_target,
     settings_as_dict,
@@ -28,7 +29,6 @@ from llmb.values.job import Job, Script, Task
 from llmb.values.run import Run, Target
 from llmb.values.types.check_arguments import check_arguments
 from llmb.values.types.check_types import encode
-from llmb.values.with_changes import with_changes
 from llmb.values.workload import RunSpec, Workload
 
 

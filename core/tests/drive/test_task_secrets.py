@@ -11,8 +11,8 @@ import pytest
 from llmb.drive.secrets import SecretFiles
 from llmb.drive.shared_tasks.task_failure import TAIL_BYTES, find_task_failure
 from llmb.hosts.local_host import LocalHost
+from llmb.plan_tasks import TaskPlan
 from llmb.state_machine.events import Note
-from llmb.task_plans import TaskPlan
 from llmb.values.errors import TargetError
 from llmb.values.frozen import FrozenMap
 from llmb.values.host import CommandResult

@@ -23,13 +23,13 @@ from llmb.drive.session import Session
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.target_loop import TargetLoop
 from llmb.paths import runs_folder
+from llmb.plan_tasks import TaskPlan
 from llmb.planning import RunPlan
 from llmb.records.create_records import SweepRecorder
 from llmb.records.find_records import all_records
 from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.record import TASK_LOG, RunRecord
 from llmb.state_machine.events import Ended, Event, Planned
-from llmb.task_plans import TaskPlan
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job as NeutralJob
 from llmb.values.job import Phase, Script, Task

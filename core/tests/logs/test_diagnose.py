@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs import files
+from llmb.logs import read_blocks
 from llmb.logs.failures import diagnose as module
 from llmb.logs.failures import signature_search
 from llmb.logs.failures.diagnose import diagnose, last_exception
@@ -108,7 +108,7 @@ def test_the_longer_of_two_texts_at_one_place_counts(tmp_path: Path) -> None:
 def test_a_text_across_two_blocks_is_found_on_its_line(
     tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "BLOCK", block)
+    monkeypatch.setattr(read_blocks, "BLOCK", block)
     found = diagnose(write(tmp_path, run="one\ntwo\nthree: the sky fell\nfour\n"), [FALLEN])
 
     assert found is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs import files
+from llmb.logs import read_blocks
 from llmb.logs.failures.steps_after_error import find_last_steps
 from llmb.logs.steps.line_parser import LineParser
 from llmb.values.steps import LogParser, Notice, Step
@@ -66,7 +66,7 @@ def line_of_last_steps(log: Path, new_parser: type[LogParser], lines: list[bytes
 def test_the_last_steps_are_the_same_for_all_block_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[bytes], last: set[bytes], block: int
 ) -> None:
-    monkeypatch.setattr(files, "BLOCK", block)
+    monkeypatch.setattr(read_blocks, "BLOCK", block)
     assert line_of_last_steps(tmp_path / "run.log", Numbered, lines) in last
 
 

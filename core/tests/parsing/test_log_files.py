@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llmb.parsing.file_filter import experiment, is_named_like_a_log
-from llmb.values.log_files import LogFiles
+from llmb.values.log_file_names import LogFiles
 
 
 @pytest.mark.parametrize(

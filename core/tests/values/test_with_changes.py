@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from llmb.values.copy_with_changes import with_changes
 from llmb.values.environment import Environment
 from llmb.values.types.scalars import InvalidValueError
-from llmb.values.with_changes import with_changes
 
 
 def test_a_copy_has_the_changes_and_the_other_fields() -> None:

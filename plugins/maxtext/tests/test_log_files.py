@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import llmb
 from llmb import Step
 from llmb.analysis.measuring_window import summarise
-from llmb.logs.files import blocks_of
+from llmb.logs.read_blocks import blocks_of
 from llmb.logs.steps.step_series import StepSeries
 from llmb_maxtext.log import MaxTextLog
 

@@ -16,7 +16,7 @@ import pytest
 from llmb import BusyError, JobHandle, Script, TargetError, UnknownOutcomeError
 from llmb.hosts.local_host import LocalHost
 from llmb_slurm.plugin import Slurm
-from llmb_slurm.remedies import find_remedy
+from llmb_slurm.rejected_and_stuck_jobs import find_remedy
 from llmb_slurm.sbatch_directives import job_mark
 
 

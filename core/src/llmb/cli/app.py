@@ -36,7 +36,7 @@ from llmb.cli.commands.show import show
 from llmb.cli.commands.validate import validate
 from llmb.cli.exit_codes import INTERRUPTED, INVALID_INPUT
 from llmb.cli.help_screens import EXIT_CODES, FIRST_COMMANDS, Command, GroupedCommands, epilog
-from llmb.cli.options import reject_combination
+from llmb.cli.options import GLOBAL_OPTIONS, Quiet, Verbose, global_options_first, reject_combination
 from llmb.cli.usage_errors import describe_usage_error
 
 COMMANDS = (
@@ -64,9 +64,6 @@ app.command("help", cls=Command, epilog=epilog("help"))(help_topic)
 COMPLETION = "_LLMB_COMPLETE"
 """The variable with which a shell requests the completion of a command line."""
 
-GLOBAL_OPTIONS = ("--quiet", "--verbose")
-"""Options that may be anywhere on the command line."""
-
 
 def _print_version(requested: bool) -> None:
     if requested:
@@ -81,10 +78,8 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the versions and exit.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress. Also valid after a command.")] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Print the commands that run on hosts. Also valid after a command.")
-    ] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Benchmark the training of large language models."""
     reject_combination({"--quiet": quiet, "--verbose": verbose})
@@ -120,7 +115,7 @@ def _run_command(arguments: Sequence[str]) -> int:
     if not arguments and COMPLETION not in os.environ:
         output.print_text(FIRST_COMMANDS)
         return 0
-    words = _with_global_options_first(arguments)
+    words = global_options_first(arguments)
     command = next((each for each in words if each not in GLOBAL_OPTIONS), "")
     try:
         return _app_for(command)(words, standalone_mode=False, prog_name="llmb") or 0
@@ -148,13 +143,6 @@ def _app_for(command: str) -> typer.Typer:
     narrowed = copy.copy(app)
     narrowed.registered_commands = found
     return narrowed
-
-
-def _with_global_options_first(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with the options of `llmb` itself before the command."""
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    found = [each for each in arguments[:end] if each in GLOBAL_OPTIONS]
-    return [*found, *(each for each in arguments[:end] if each not in GLOBAL_OPTIONS), *arguments[end:]]
 
 
 def _print_traceback() -> None:

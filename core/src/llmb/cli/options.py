@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, and those of `llmb` itself."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_run, complete_runs_or_filter, complete_target
+
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress. Also valid after a command.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Print the commands that run on hosts. Also valid after a command.")
+]
+GLOBAL_OPTIONS = ("--quiet", "--verbose")
+"""Options that may be anywhere on the command line."""
 
 Spec = Annotated[
     Path,
@@ -58,6 +65,13 @@ OneRun = Annotated[
         metavar="RUN", help="Run id or unique prefix. [default: the newest run]", autocompletion=complete_run
     ),
 ]
+
+
+def global_options_first(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with the options of `llmb` itself before the command."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    found = [each for each in arguments[:end] if each in GLOBAL_OPTIONS]
+    return [*found, *(each for each in arguments[:end] if each not in GLOBAL_OPTIONS), *arguments[end:]]
 
 
 def window_option(default: str) -> Any:

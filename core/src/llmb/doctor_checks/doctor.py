@@ -11,9 +11,9 @@ from llmb.doctor_checks.recipes import RecipeChecks
 from llmb.doctor_checks.target import check_scheduler, one_line, opened_target, probe_target
 from llmb.doctor_checks.this_machine import check_this_machine
 from llmb.hookspecs import DoctorCheck
+from llmb.paths import targets_file
 from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.target_names import targets_file
 from llmb.spec.targets import load_target
 from llmb.values.errors import LlmbError, SpecError, TargetError
 from llmb.values.run import Target

@@ -12,8 +12,8 @@ import attrs
 from llmb.drive.effects import EffectRunner
 from llmb.drive.isolate_errors import isolate
 from llmb.drive.max_jobs import JobLimit, JobSlots, lock_slots, write_slots
+from llmb.drive.runs_and_tasks import UnitTable
 from llmb.drive.target_errors import first_ids
-from llmb.drive.unit_table import UnitTable
 from llmb.paths import runs_folder
 from llmb.records.record import RunRecord
 from llmb.state_machine.observations import Observation, UnitObservation

@@ -6,7 +6,7 @@ from llmb.drive.max_jobs import JobLimit
 from llmb.planning import RunPlan
 from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.record import RunRecord
-from llmb.state_machine.states import State, Unit
+from llmb.state_machine.states import State
 from llmb.values.job_status import JobHandle
 
 
@@ -22,9 +22,3 @@ class DrivenRun:
     def handle(self, state: State) -> JobHandle:
         """Return the handle of the run's job."""
         return JobHandle(id=self.plan.run.id, directory=self.plan.script.directory, job_id=state.job_id)
-
-
-def run_unit(plan: RunPlan) -> Unit:
-    """Return the unit of a run."""
-    concurrent = frozenset(task.key for task in plan.tasks if task.task.concurrent)
-    return Unit(id=plan.run.id, kind="run", depends_on=tuple(task.key for task in plan.tasks), concurrent=concurrent)

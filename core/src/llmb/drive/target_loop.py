@@ -10,9 +10,9 @@ from llmb.drive.poll_read_and_retry_intervals import LOCAL_READ_INTERVAL_S, REMO
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.progress_files import ProgressFiles
 from llmb.drive.requeues import note_requeues
+from llmb.drive.runs_and_tasks import UnitTable
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.transitions import Transitions
-from llmb.drive.unit_table import UnitTable
 from llmb.records.create_records import MORE_RECORDS, SweepRecorder
 from llmb.records.record import stamp
 from llmb.state_machine.decide import EFFECTS, Effect, needs_poll, next_effect

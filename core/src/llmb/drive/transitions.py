@@ -6,10 +6,10 @@ from llmb.drive.driven_run import DrivenRun
 from llmb.drive.effects import EffectRunner
 from llmb.drive.isolate_errors import keep_error
 from llmb.drive.progress import ProgressReporter
+from llmb.drive.runs_and_tasks import UnitTable
 from llmb.drive.secrets import missing_secrets_error
 from llmb.drive.stopped_followers import StoppedFollowers
 from llmb.drive.target_errors import with_recovery_hint
-from llmb.drive.unit_table import UnitTable
 from llmb.records.create_records import SweepRecorder
 from llmb.records.event_writer import EventWriter
 from llmb.records.record import stamp

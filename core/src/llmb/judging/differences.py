@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from llmb.judging.host_ranges import fold_hosts
-from llmb.spec.document import flat
+from llmb.spec.spec_tables import flat
 
 NOT_SET = "not set"
 

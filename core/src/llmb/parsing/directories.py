@@ -12,7 +12,7 @@ from llmb.parsing.compressed import is_tar, sample_unpacked
 from llmb.parsing.file_filter import files_below, is_binary, is_named_like_a_log, is_training_log, sample
 from llmb.parsing.parse_log import CHECK_FRAMEWORK, LogReader, ParsedLog, explain_missing_steps
 from llmb.values.errors import Fault, LogError, PluginError
-from llmb.values.log_files import LogFiles
+from llmb.values.log_file_names import LogFiles
 
 
 @attrs.frozen(kw_only=True)

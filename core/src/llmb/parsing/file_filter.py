@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from llmb.values.errors import Fault, LogError
-from llmb.values.log_files import LogFiles
+from llmb.values.log_file_names import LogFiles
 
 BEGIN = 64 << 10
 """Bytes at the beginning of a file that show whether it is text. Each other part of a sample has this size, too."""

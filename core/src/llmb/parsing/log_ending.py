@@ -12,7 +12,7 @@ from typing import Literal, cast
 from llmb.logs.attempt_folders import earlier_attempts
 from llmb.logs.failures.diagnose import diagnose, last_exception
 from llmb.logs.failures.steps_after_error import LastSteps, NewParser
-from llmb.logs.files import end_of
+from llmb.logs.read_blocks import end_of
 from llmb.logs.steps.step_series import StepSeries
 from llmb.plugins.registry import PluginRegistry, warn_left_out
 from llmb.values.causes import CAUSES, Cause

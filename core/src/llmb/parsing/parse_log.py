@@ -18,7 +18,7 @@ from llmb.analysis.valid_range import finite_or_none
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.failures.names_in_remedies import fill_commands, names_of_logs
 from llmb.logs.failures.steps_after_error import LastSteps
-from llmb.logs.files import blocks_of
+from llmb.logs.read_blocks import blocks_of
 from llmb.logs.steps.rank_steps import RankSteps, has_rank
 from llmb.logs.steps.step_series import StepSeries
 from llmb.parsing.compressed import explain_unreadable, is_tar, unpacked

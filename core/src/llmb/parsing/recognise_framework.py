@@ -23,7 +23,7 @@ from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry, warn_left_out
 from llmb.values.errors import Fault, LogError, PluginError, PluginWarning, SpecError
 from llmb.values.failure import UNKNOWN
-from llmb.values.log_files import LogFiles
+from llmb.values.log_file_names import LogFiles
 from llmb.values.types.check_arguments import check_arguments
 
 TRIED_LOGS = 8

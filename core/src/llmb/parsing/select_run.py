@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from llmb.logs.failures.steps_after_error import NewParser
-from llmb.logs.files import blocks_of, read_part
+from llmb.logs.read_blocks import blocks_of, read_part
 from llmb.values.steps import LogParser, Step
 
 _TOGETHER = 1000

@@ -8,17 +8,16 @@ import contextlib
 import functools
 import os
 import traceback
-import types
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from typing import Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from llmb.hookspecs import KINDS, ReportRenderer
 from llmb.plugins.checked_parser import CheckedParser
 from llmb.plugins.find_plugins import PluginEntry
+from llmb.plugins.hook_results import check_result, type_name
 from llmb.plugins.slow_hooks import RunningCode
 from llmb.values.errors import Fault, LlmbError, PluginError, RecipeError, SpecError, TargetError
-from llmb.values.report import Report
-from llmb.values.steps import LogParser
+from llmb.values.report_content import Report
 from llmb.values.texts.error_text import exception_text
 
 PROJECT = "llmb"  # the name under which pluggy marks hooks
@@ -110,7 +109,7 @@ class Plugin:
 
     def _call(self, name: str, hook: Callable[..., Any], specification: Callable[..., Any], /, **arguments: Any) -> Any:
         with self.guard.running(f"{name}()"):
-            result, problem = _checked_result(hook(**arguments), specification)
+            result, problem = check_result(hook(**arguments), specification)
         if problem:
             raise self.guard.error(f"{name}() {problem}")
         requested = arguments[ID_ARGUMENTS[name]] if name in ID_ARGUMENTS else ()
@@ -126,7 +125,7 @@ class Plugin:
         with self.guard.running(code):
             text = renderer(report)
         if not isinstance(text, str):
-            raise self.guard.error(f"{code} returned {_type_name(text)}; expected str")
+            raise self.guard.error(f"{code} returned {type_name(text)}; expected str")
         return text
 
 
@@ -140,67 +139,3 @@ def plugin_error(plugin: object, problem: str) -> PluginError:
     if isinstance(plugin, Plugin):
         return plugin.guard.error(problem)
     return PluginError(f"{type(plugin).__name__}: {problem}")
-
-
-class _WrongTypeError(Exception):
-    """A value in the result of a hook that has another type than the hook specifies."""
-
-
-@runtime_checkable
-class _Parser(Protocol):
-    """The methods of a log parser that does not inherit from `LogParser`."""
-
-    def feed(self, block: bytes, source: str = "") -> Any: ...
-
-    def close(self) -> Any: ...
-
-
-_ACCEPTED: Mapping[Any, Any] = {float: (int, float), LogParser: _Parser}
-"""The types that are accepted for a specified type."""
-
-_NO_SEQUENCE = (str, bytes, Mapping)
-"""Iterables that are a mistake if a sequence is specified."""
-
-
-def _checked_result(result: Any, specification: Callable[..., Any]) -> tuple[Any, str]:
-    """Return the result of a hook with its iterables exhausted, and the problem with its type, or ""."""
-    expected = _return_type(specification)
-    if expected is type(None) and not isinstance(result, Coroutine):  # the result is not used
-        expected = Iterable[object] if isinstance(result, Generator) else object  # a generator runs only if it is read
-    elif isinstance(result, type):
-        return None, f"returned the class {result.__name__}; return {result.__name__}()"
-    try:
-        return _exhausted(result, expected), ""
-    except _WrongTypeError as error:
-        [wrong] = error.args
-        found = _type_name(result) if wrong is result else f"{_type_name(result)} with {_type_name(wrong)} in it"
-        return None, f"returned {found}; expected {specification.__annotations__['return']}"
-
-
-def _type_name(value: object) -> str:
-    return "None" if value is None else type(value).__name__
-
-
-@functools.cache
-def _return_type(specification: Callable[..., Any]) -> Any:
-    return get_type_hints(specification)["return"]
-
-
-def _exhausted(value: Any, expected: Any) -> Any:
-    """Return the value with its iterables read into tuples and dictionaries. Raise _WrongTypeError."""
-    if type(value) is expected:  # most results; the annotation is not examined
-        return value
-    origin, inner = get_origin(expected) or expected, get_args(expected)
-    if origin is types.UnionType:  # of a type and None
-        return None if value is None else _exhausted(value, inner[0])
-    if origin in (tuple, Sequence, Iterable) and isinstance(value, Iterable) and not isinstance(value, _NO_SEQUENCE):
-        return tuple(_exhausted(each, inner[0]) for each in value)
-    if origin is Mapping and isinstance(value, Mapping):
-        return {key: _exhausted(each, inner[1]) for key, each in value.items()}
-    inherits = origin in type(value).__mro__  # faster than isinstance, which examines each method of a Protocol
-    fits = inherits or isinstance(value, _ACCEPTED.get(origin, origin))
-    if inner or not fits or (origin is float and isinstance(value, bool)):
-        if isinstance(value, Coroutine):
-            value.close()  # it would warn that it was never awaited
-        raise _WrongTypeError(value)
-    return value

@@ -13,7 +13,7 @@ import attrs
 from llmb.hookspecs import KINDS, REQUIRED
 from llmb.plugins.find_plugins import PluginEntry
 from llmb.plugins.guard import PROJECT, Guard, Plugin
-from llmb.values.log_files import LogFiles
+from llmb.values.log_file_names import LogFiles
 from llmb.values.model import Model
 from llmb.values.texts.nearest_name import nearest_name
 from llmb.version import VERSION

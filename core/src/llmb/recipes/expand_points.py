@@ -14,7 +14,7 @@ from llmb.recipes.recipe_tables import PointTable, RecipeTable
 from llmb.recipes.scaling_rules import scaled
 from llmb.recipes.sizes import DEGREES, check_dtypes, flops_per_token, scaling_rule, sequence_length
 from llmb.values.errors import Fault
-from llmb.values.frozen import merged
+from llmb.values.merge_tables import merged
 from llmb.values.model import FlopFormula, Model, Parallelism
 from llmb.values.recipe import Point
 from llmb.values.rules.model_rules import check_model, check_model_keys

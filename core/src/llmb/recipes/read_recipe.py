@@ -12,7 +12,8 @@ from llmb.recipes.recipe_tables import RecipeTable
 from llmb.recipes.releases import at_release, releases_of
 from llmb.recipes.sizes import DEFAULT_DTYPES, check_sizes, flops_per_token, scaling_rule, sequence_length
 from llmb.values.errors import Fault, LlmbError, RecipeError, located
-from llmb.values.frozen import FrozenMap, merged
+from llmb.values.frozen import FrozenMap
+from llmb.values.merge_tables import merged
 from llmb.values.recipe import Point, Recipe
 from llmb.values.rules.model_rules import check_model
 from llmb.values.texts.error_text import invalid_value

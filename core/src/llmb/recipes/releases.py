@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from llmb.values.errors import Fault, RecipeError
-from llmb.values.frozen import merged
+from llmb.values.merge_tables import merged
 from llmb.values.recipe import Recipe
 from llmb.values.texts.error_text import invalid_value
 from llmb.values.types.check_arguments import check_arguments

@@ -9,7 +9,7 @@ from llmb.reports.junit_xml import junit_xml
 from llmb.reports.report import describe_runs
 from llmb.reports.runs_csv import runs_csv
 from llmb.values.errors import LlmbError
-from llmb.values.report import Report
+from llmb.values.report_content import Report
 
 MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
 NAMESPACE = "llmb-bundle"

@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from llmb.analysis.valid_range import STEP_TIME_S, possible
-from llmb.values.report import Report, ReportedRun, ReportedSet
+from llmb.values.report_content import Report, ReportedRun, ReportedSet
 from llmb.values.types.check_arguments import check_arguments
 
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

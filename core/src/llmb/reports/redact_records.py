@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from llmb.plugins.registry import PluginRegistry
-from llmb.reports.recompute_bundle import find_mismatches
+from llmb.reports.recompute_and_compare import find_mismatches
 from llmb.reports.redact import Redactor, create_redactor
 from llmb.values.errors import LlmbError
 

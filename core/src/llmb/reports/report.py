@@ -14,7 +14,7 @@ from llmb.records.log_copies.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult
 from llmb.values.errors import LlmbError, RecordError
-from llmb.values.report import Report, ReportedRun, ReportedSet, ReportedSetting
+from llmb.values.report_content import Report, ReportedRun, ReportedSet, ReportedSetting
 from llmb.values.texts.printable import printable_line
 from llmb.values.types.check_arguments import check_arguments
 from llmb.version import VERSION

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from llmb.values.frozen import table_of
-from llmb.values.report import ReportedRun
+from llmb.values.report_content import ReportedRun
 from llmb.values.types.check_arguments import check_arguments
 
 COLUMNS = (

@@ -14,7 +14,7 @@ import attrs
 
 from llmb.plugins.registry import PluginRegistry
 from llmb.reports.bundle_files import MANIFEST, NAMESPACE, NEEDED, SIGNATURE
-from llmb.reports.recompute_bundle import find_mismatches
+from llmb.reports.recompute_and_compare import find_mismatches
 from llmb.values.errors import Fault, LlmbError
 from llmb.version import VERSION
 

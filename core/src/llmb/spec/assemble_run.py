@@ -10,8 +10,8 @@ from llmb.hookspecs import SchedulerHooks
 from llmb.paths import home_folder
 from llmb.spec.check_values import check_place
 from llmb.spec.choose_point import published_degree
-from llmb.spec.document import flat
 from llmb.spec.published_baseline import published_steps
+from llmb.spec.spec_tables import flat
 from llmb.spec.workload_tables import SpecTables, TargetTable, WorkloadTable
 from llmb.values.environment import Image
 from llmb.values.errors import SpecError

@@ -10,6 +10,7 @@ from llmb.recipes.accelerators import accelerators
 from llmb.recipes.listing import sort_dtypes, sort_gpu_types
 from llmb.recipes.scaling_rules import holds, scaled
 from llmb.spec.workload_tables import SpecTables
+from llmb.values.copy_with_changes import with_changes
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import Parallelism
@@ -17,7 +18,6 @@ from llmb.values.recipe import Point, Recipe
 from llmb.values.texts.error_text import counted, format_choices, format_name
 from llmb.values.texts.nearest_name import nearest_name
 from llmb.values.types.scalars import LARGEST
-from llmb.values.with_changes import with_changes
 
 SET_BATCH = ", or set parallelism.global_batch_size"
 """The advice for GPUs without a published point: a run with its own batch size needs none."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from llmb.spec.document import Document, flat, string_of
+from llmb.spec.spec_tables import Document, flat, string_of
 from llmb.spec.workload_tables import SWEPT_KEYS, TABLES, nearest_key
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap, table_of

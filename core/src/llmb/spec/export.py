@@ -10,9 +10,9 @@ import attrs
 from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import required_options
-from llmb.spec.document import Document, string_of
 from llmb.spec.resolve import resolve
 from llmb.spec.run_ids import draw_run_ids
+from llmb.spec.spec_tables import Document, string_of
 from llmb.spec.workload_tables import MeasureTable, ModelTable, ParallelismTable, TargetTable, WorkloadTable
 from llmb.values.errors import LlmbError, PluginError, RecordError, SpecError
 from llmb.values.frozen import table_of

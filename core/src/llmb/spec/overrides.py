@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from llmb.spec.document import Document, flatten_sweep, leaves
+from llmb.spec.spec_tables import Document, flatten_sweep, leaves
 from llmb.values.errors import Fault, SpecError, collect_errors
 from llmb.values.texts.error_text import format_value
 from llmb.values.toml_files import parse_toml

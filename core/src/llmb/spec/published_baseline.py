@@ -6,10 +6,10 @@ from typing import Any
 import attrs
 
 from llmb.spec.workload_tables import SpecTables
+from llmb.values.copy_with_changes import with_changes
 from llmb.values.profile_and_telemetry import Profile
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Run
-from llmb.values.with_changes import with_changes
 
 
 def with_baseline(run: Run[Any], recipe: Recipe, spec: SpecTables) -> Run[Any]:

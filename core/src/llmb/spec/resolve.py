@@ -11,11 +11,11 @@ from llmb.plugins.addresses import absolute_address, framework_of
 from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import add_hints
-from llmb.spec.document import Document
 from llmb.spec.expand_sweep import Combination, expand
 from llmb.spec.follow_up_errors import keys_of
 from llmb.spec.overrides import FROM_OVERRIDES
 from llmb.spec.resolve_run import RunResolver
+from llmb.spec.spec_tables import Document
 from llmb.spec.targets import NamedTargets
 from llmb.values.errors import Fault
 from llmb.values.frozen import table_of

@@ -18,11 +18,11 @@ from llmb.spec.check_values import check_place
 from llmb.spec.choose_point import choose_point, published_points, select_variant
 from llmb.spec.cross_checks import check_memory, find_conflicts
 from llmb.spec.decode import TableDecoder, decode_options
-from llmb.spec.document import string_of
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.follow_up_errors import overlaps, suspect_keys
 from llmb.spec.latest_result import LatestResult
 from llmb.spec.published_baseline import with_baseline
+from llmb.spec.spec_tables import string_of
 from llmb.spec.workload_tables import SpecTables, TargetTable
 from llmb.values.errors import Fault, LlmbError, collect_errors
 from llmb.values.frozen import table_of

@@ -5,14 +5,14 @@ from typing import Any
 
 import attrs
 
+from llmb.paths import targets_file
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble_run import assemble_target
 from llmb.spec.check_values import check_place, mount_key
 from llmb.spec.decode import decode_options, decode_target
-from llmb.spec.document import Document, string_of
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.latest_result import LatestResult
-from llmb.spec.target_names import targets_file
+from llmb.spec.spec_tables import Document, string_of
 from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap, table_of
 from llmb.values.run import Target

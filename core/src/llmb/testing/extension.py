@@ -4,7 +4,7 @@ from typing import Any
 
 from llmb.plugins.load import load
 from llmb.testing.plugin_checks import PluginContract, errors_fail_the_test
-from llmb.values.report import Report
+from llmb.values.report_content import Report
 from llmb.version import VERSION
 
 

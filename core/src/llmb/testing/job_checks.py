@@ -19,8 +19,8 @@ from llmb.spec.decode import required_options
 from llmb.testing.baseline_checks import describe_point
 from llmb.testing.bash_text import bash_errors, scheduler_variables
 from llmb.testing.plugin_checks import PluginContract, errors_fail_the_test, fail
-from llmb.testing.purity import recorded_effects
 from llmb.testing.sample_runs import Built, Tables, build, describe, load_run, sample_tables
+from llmb.testing.side_effects import recorded_effects
 from llmb.values.errors import Fault, LlmbError, collect_errors
 from llmb.values.job import Job
 from llmb.values.recipe import Baseline, Point, Recipe

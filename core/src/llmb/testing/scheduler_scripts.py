@@ -12,8 +12,8 @@ from llmb.testing.bash_text import bash_errors
 from llmb.testing.golden_logs import UPDATE
 from llmb.testing.job_checks import CANARY, another_day
 from llmb.testing.plugin_checks import errors_fail_the_test, fail
-from llmb.testing.purity import recorded_effects
 from llmb.testing.scheduler_jobs import SchedulerJobs, example_job
+from llmb.testing.side_effects import recorded_effects
 from llmb.values.environment import Environment, Image, Venv
 from llmb.values.errors import LlmbError, SpecError
 from llmb.values.frozen import FrozenMap

@@ -6,12 +6,12 @@ from typing import Any
 
 import attrs
 
+from llmb.values.copy_with_changes import with_changes
 from llmb.values.environment import Environment
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job, Mount, Phase
 from llmb.values.run import Run, Target
-from llmb.values.with_changes import with_changes
 
 
 def with_target_settings(run: Run[Any], target: Target[Any]) -> Run[Any]:

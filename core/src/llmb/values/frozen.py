@@ -72,15 +72,6 @@ def freeze(value: Any) -> Any:
     return value
 
 
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> FrozenMap[str, Any]:
-    """Return both tables. If both have a key, the value of ``above`` is used; tables are merged."""
-    both = dict(below)
-    for key, value in above.items():
-        old = both.get(key)
-        both[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-    return FrozenMap(both, deep=all(isinstance(each, FrozenMap) and each.deep for each in (below, above)))
-
-
 def table_of(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a table, or an empty one if it is missing or not a table."""
     table = tables.get(name)

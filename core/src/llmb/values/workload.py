@@ -5,13 +5,13 @@ from typing import Any, Self
 
 import attrs
 
+from llmb.values.copy_with_changes import with_changes
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap, freeze
 from llmb.values.recipe import RecipeCopy
 from llmb.values.run import Run, Target
 from llmb.values.types.check_types import typed_fields
 from llmb.values.types.scalars import PositiveInt
-from llmb.values.with_changes import with_changes
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

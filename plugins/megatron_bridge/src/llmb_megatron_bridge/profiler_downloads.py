@@ -41,8 +41,8 @@ class _Part:
 
 
 PARTS = (
-    _Part("nsys_release", "release of Nsight Systems", "nsys", "", "nsys_install.sh", '[ -e "$result/bin/nsys" ]'),
-    _Part("cupti", "CUPTI library for nsys", "cupti", "/libcupti.so", "cupti_place.sh", '[ -s "$result" ]'),
+    _Part("nsys_release", "release of Nsight Systems", "nsys", "", "unpack_nsys.sh", '[ -e "$result/bin/nsys" ]'),
+    _Part("cupti", "CUPTI library for nsys", "cupti", "/libcupti.so", "unpack_cupti.sh", '[ -s "$result" ]'),
 )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from llmb import Cause, JobStatus
 from llmb_slurm.parse_squeue_sacct import JobRow
-from llmb_slurm.remedies import find_remedy
+from llmb_slurm.rejected_and_stuck_jobs import find_remedy
 
 WAITING = {
     "PENDING",

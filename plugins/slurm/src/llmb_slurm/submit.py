@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from llmb import BusyError, Host, JobHandle, Script, TargetError, UnknownOutcomeError, lock_function
 from llmb_slurm.bash_files import bash_files
-from llmb_slurm.remedies import find_remedy
+from llmb_slurm.rejected_and_stuck_jobs import find_remedy
 from llmb_slurm.sbatch_directives import job_mark
 
 BATCH_SIZE = 200  # jobs in one command, so that it ends in time even if the controller is slow

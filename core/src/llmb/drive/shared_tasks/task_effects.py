@@ -14,6 +14,7 @@ from llmb.drive.shared_tasks.task_jobs import (
 )
 from llmb.drive.target_group import TargetGroup
 from llmb.hosts.detached import submit_detached
+from llmb.plan_tasks import TaskPlan
 from llmb.state_machine.events import Ended
 from llmb.state_machine.observations import (
     Checked,
@@ -22,7 +23,6 @@ from llmb.state_machine.observations import (
     UnitObservation,
 )
 from llmb.state_machine.states import Unit, UnitStates
-from llmb.task_plans import TaskPlan
 from llmb.values.errors import LlmbError, TargetError
 from llmb.values.job_status import JobHandle
 from llmb.values.texts.error_text import NAMED_RUNS, first_names

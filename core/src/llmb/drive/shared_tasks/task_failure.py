@@ -3,10 +3,10 @@
 import shlex
 
 from llmb.drive.secrets import mask_output
-from llmb.logs.failures.last_message import last_message
+from llmb.logs.failures.last_message_of_task import last_message
 from llmb.logs.failures.signature_files import preparation_failure
+from llmb.plan_tasks import TaskPlan
 from llmb.state_machine.observations import TaskFinalized
-from llmb.task_plans import TaskPlan
 from llmb.values.host import Host
 from llmb.values.job_status import JobStatus
 

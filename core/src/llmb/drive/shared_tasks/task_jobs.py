@@ -8,10 +8,10 @@ from llmb.drive.target_group import TargetGroup
 from llmb.hosts.detached import cancel_detached, poll_detached
 from llmb.hosts.free_space import free_space_gb, free_space_remedy
 from llmb.hosts.local_host import LocalHost
+from llmb.plan_tasks import TaskPlan
 from llmb.planning import RunPlan
 from llmb.state_machine.observations import OutOfSpace
 from llmb.state_machine.states import RunsOn
-from llmb.task_plans import TaskPlan
 from llmb.values.errors import TargetError
 from llmb.values.host import Host
 from llmb.values.job_status import JobHandle, JobStatus

@@ -25,9 +25,9 @@ from llmb.logs.failures.launcher_reports import find_reported_exception, follows
 from llmb.logs.failures.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
 from llmb.logs.failures.signature_search import Hit, SignatureSearch, line_at, search_signatures, text_below, text_of
 from llmb.logs.failures.survived_errors import find_continuation
-from llmb.logs.files import read_part, tail_starts
 from llmb.logs.processes import NOBODY, Process, Processes
 from llmb.logs.rank_in_file_name import processes_of_logs
+from llmb.logs.read_blocks import read_part, tail_starts
 from llmb.values.failure import UNKNOWN, Failure, Signature
 from llmb.values.frozen import FrozenMap
 

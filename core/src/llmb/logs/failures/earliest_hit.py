@@ -7,7 +7,7 @@ from typing import Final
 
 from llmb.logs.ansi_escapes import PlainText
 from llmb.logs.failures.signature_search import Hit, raw_line_at
-from llmb.logs.files import read_part
+from llmb.logs.read_blocks import read_part
 from llmb.logs.timestamps import comparable, seconds_between, time_at
 from llmb.values.failure import Signature
 

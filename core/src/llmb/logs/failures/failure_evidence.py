@@ -9,7 +9,7 @@ import attrs
 
 from llmb.logs.ansi_escapes import without_escapes
 from llmb.logs.failures.exceptions import find_errors, read_tail
-from llmb.logs.files import end_of, read_part, tail_starts
+from llmb.logs.read_blocks import end_of, read_part, tail_starts
 
 TAIL = 64 << 10
 """Bytes at the end of a log that are read."""

@@ -11,9 +11,9 @@ import attrs
 from llmb.logs.failures.earliest_hit import AT_ONCE_S, SIDE_EFFECTS
 from llmb.logs.failures.exceptions import LoggedError, find_errors, first_exception
 from llmb.logs.failures.signature_search import Hit, raw_line_at
-from llmb.logs.files import read_part
 from llmb.logs.processes import Report, task_of_line
 from llmb.logs.rank_labels import split_label
+from llmb.logs.read_blocks import read_part
 from llmb.logs.timestamps import comparable, seconds_between, time_in
 
 _TRACEBACK = re.compile(rb"\btraceback +: Traceback \(most recent call last\):")

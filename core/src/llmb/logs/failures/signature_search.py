@@ -13,10 +13,10 @@ import attrs
 
 from llmb.logs.ansi_escapes import PlainText, plain_text
 from llmb.logs.failures.failure_evidence import as_evidence
-from llmb.logs.files import blocks_of, line_around, read_part
 from llmb.logs.processes import NOBODY, Process, expand_ranks
 from llmb.logs.rank_labels import split_label
-from llmb.logs.search import MOST_TOGETHER, TextSearch
+from llmb.logs.read_blocks import blocks_of, line_around, read_part
+from llmb.logs.search_many_texts import MOST_TOGETHER, TextSearch
 from llmb.values.failure import Signature
 
 OVERLAP: Final = 4096

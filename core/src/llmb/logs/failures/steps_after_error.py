@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from llmb.logs.files import blocks_of, read_part
+from llmb.logs.read_blocks import blocks_of, read_part
 from llmb.values.steps import LogParser, Notice, Step
 
 STEPS_OF_GRACE = 10

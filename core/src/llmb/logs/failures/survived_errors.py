@@ -9,8 +9,8 @@ from typing import Final
 
 from llmb.logs.ansi_escapes import PlainText
 from llmb.logs.failures.exceptions import AT_THE_END, TailLine, read_tail
-from llmb.logs.files import blocks_of, read_part
 from llmb.logs.rank_labels import split_label
+from llmb.logs.read_blocks import blocks_of, read_part
 
 AROUND: Final = 16 << 10
 """Bytes before an error that may contain its traceback, and after it that may contain ordinary lines."""

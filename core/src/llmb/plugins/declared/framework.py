@@ -20,7 +20,7 @@ from llmb.values.environment import Environment, Image, Venv
 from llmb.values.errors import SpecError
 from llmb.values.failure import Signature
 from llmb.values.job import Job
-from llmb.values.log_files import LogFiles
+from llmb.values.log_file_names import LogFiles
 from llmb.values.model import Model
 from llmb.values.run import Run
 from llmb.values.steps import LogParser

@@ -14,7 +14,7 @@ from llmb.analysis.valid_range import STEP_TIME_S, possible
 from llmb.files import file_exists, open_regular
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.logs.failures.steps_after_error import find_last_steps
-from llmb.logs.files import blocks_of
+from llmb.logs.read_blocks import blocks_of
 from llmb.logs.steps.rank_steps import RankSteps
 from llmb.logs.steps.step_series import StepSeries
 from llmb.planning import RunPlan

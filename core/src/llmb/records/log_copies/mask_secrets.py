@@ -11,7 +11,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
-from llmb.logs.search import MOST_TOGETHER, search_for
+from llmb.logs.search_many_texts import MOST_TOGETHER, search_for
 from llmb.records.log_copies.mask_cut_lines import SHORTEST, CutLines, begin_of_unfinished_line
 from llmb.values.variable_names import SECRET_NAME
 

@@ -17,7 +17,7 @@ from llmb_slurm.doctor_checks.nodes import (
     setting,
 )
 from llmb_slurm.options import SlurmOptions
-from llmb_slurm.remedies import MINE, find_remedy
+from llmb_slurm.rejected_and_stuck_jobs import MINE, find_remedy
 from llmb_slurm.submit import defaults, rejection_reason, submission_functions
 
 MAX_CLOCK_DIFFERENCE_S = 30

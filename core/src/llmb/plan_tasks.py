@@ -8,12 +8,12 @@ import attrs
 
 from llmb.hookspecs import SchedulerHooks
 from llmb.plugins.guard import plugin_error
+from llmb.values.copy_with_changes import with_changes
 from llmb.values.env_and_mounts_of_target import with_settings
 from llmb.values.environment import Environment
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Dataset, Job, Script, Task
 from llmb.values.run import Target
-from llmb.values.with_changes import with_changes
 
 
 @attrs.frozen(kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmb.logs.search import MOST_TOGETHER, TextSearch
+from llmb.logs.search_many_texts import MOST_TOGETHER, TextSearch
 
 TEXTS = st.lists(st.text("ab", min_size=1, max_size=4), max_size=9)
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
-from llmb.drive.driven_run import DrivenRun, run_unit
+from llmb.drive.driven_run import DrivenRun
 from llmb.drive.shared_tasks.task_effects import task_unit
+from llmb.plan_tasks import TaskPlan
+from llmb.planning import RunPlan
 from llmb.state_machine.states import State, Unit, UnitStates
-from llmb.task_plans import TaskPlan
 
 
 class UnitTable:
@@ -50,3 +51,9 @@ class UnitTable:
         """Return the tasks that the driven runs wait for, and the driven runs."""
         keys = dict.fromkeys(key for key, _ in self.awaited())
         return [*((self.tasks[key], self.states[key]) for key in keys), *self.driven()]
+
+
+def run_unit(plan: RunPlan) -> Unit:
+    """Return the unit of a run."""
+    concurrent = frozenset(task.key for task in plan.tasks if task.task.concurrent)
+    return Unit(id=plan.run.id, kind="run", depends_on=tuple(task.key for task in plan.tasks), concurrent=concurrent)
