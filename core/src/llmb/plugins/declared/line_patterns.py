@@ -9,7 +9,8 @@ is therefore proportional to the length of the log line, for every possible line
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
 import attrs
@@ -35,16 +36,19 @@ NUMBER_BEGINS: Final = rb"(?<![\w.])"
 NUMBER_ENDS: Final = rb"(?![\w]|[.,]\d)"
 """The places before and after a number that is not a piece of a longer word."""
 
-_WORD: Final = re.compile(r"\{\{|\}\}|\{(?P<name>[^{}]*)\}|\.\.\.|[ \t]+|[^{}. \t]+|.")
+_TOKEN: Final = re.compile(
+    r"(?P<text>(?:\{\{|\}\}|\.(?!\.\.)|[^{}. \t])+)|\{(?P<name>[^{}]*)\}|(?P<skip>[ \t]*\.\.\.[ \t]*)|[ \t]+|[{}]"
+)
+"""Text with double braces, a name in braces, ``...`` with the blanks beside it, a blank, or a single brace."""
+
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @attrs.frozen
 class Piece:
-    """A piece of a line: text, a blank, or a gap with a name. ``column`` is its place in the line."""
+    """A piece of a line: text, a blank, or a gap with a name."""
 
     text: str
-    column: int
     name: str = ""
 
     @property
@@ -73,13 +77,9 @@ class LogLine:
 
     text: str
     parts: tuple[tuple[Piece, ...], ...]
+    names: tuple[str, ...]
     patterns: tuple[re.Pattern[bytes], ...]
     needle: bytes
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names in braces, in order."""
-        return tuple(piece.name for part in self.parts for piece in part if piece.name)
 
     def read(self, line: bytes, *, torn: bool = False) -> dict[str, bytes] | None:
         """Return the text of each number in a log line, or None if the line does not match.
@@ -101,8 +101,9 @@ class LogLine:
 
 def compile_line(text: str, key: str) -> LogLine:
     """Return the compiled line. Raise SpecError with its error, at ``key``."""
-    parts = tuple(_split(tuple(_pieces(text, key))))
-    names = [piece.name for part in parts for piece in part if piece.name]
+    pieces = groupby(_pieces(text, key), key=lambda piece: piece.text == SKIP)
+    parts = tuple(tuple(part) for is_skip, part in pieces if not is_skip)
+    names = tuple(piece.name for part in parts for piece in part if piece.name)
     if errors := [*_check_names(names, key), *_check_gaps(parts, key)]:
         raise SpecError(*errors)
     words = [word for part in parts for piece in part if not piece.name for word in piece.text.split()]
@@ -110,45 +111,24 @@ def compile_line(text: str, key: str) -> LogLine:
     if len(needle) < SHORTEST_NEEDLE:
         message = f"no text of {SHORTEST_NEEDLE} characters or more, by which llmb finds the line"
         raise SpecError(Fault(message=message, key=key, expected='a line such as "iter {step}: loss {loss}"'))
-    return LogLine(text, parts, tuple(map(_compile, parts)), needle.encode())
+    return LogLine(text, parts, names, tuple(map(_compile, parts)), needle.encode())
 
 
 def _pieces(text: str, key: str) -> Iterator[Piece]:
-    """Yield the pieces of a line, and ``...`` as a piece. Text runs together until a gap or a blank."""
-    begin, literal = 0, ""
-    for match in _WORD.finditer(text.strip()):
+    """Yield the pieces of a line, and ``...`` as a piece. A blank beside ``...`` is left out: anything may be there."""
+    for match in _TOKEN.finditer(text.strip()):
         word, name = match[0], match["name"]
         if name is not None and not _NAME.fullmatch(name):
             expected = "small letters, digits and _, or {{ for a brace"
             raise SpecError(Fault(message=f"invalid name {{{name}}}", key=key, expected=expected))
         if word in ("{", "}"):
             raise SpecError(Fault(message=f"a single {word}", key=key, expected=f"{word * 2} for a literal brace"))
-        if name is None and word != SKIP and not word.isspace():
-            begin = begin if literal else match.start()
-            literal += word[0] if word in ("{{", "}}") else word
-            continue
-        if literal:
-            yield Piece(literal, begin)
-            literal = ""
-        yield Piece("" if name else " " if word.isspace() else word, match.start(), name or "")
-    if literal:
-        yield Piece(literal, begin)
-
-
-def _split(pieces: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:
-    """Yield the parts between ``...``. A blank beside ``...`` is left out: anything may be there."""
-    part: list[Piece] = []
-    for piece in (*pieces, Piece(SKIP, -1)):
-        if piece.text != SKIP:
-            part.append(piece)
-            continue
-        while part and part[-1].text == " ":
-            part.pop()
-        while part and part[0].text == " ":
-            part.pop(0)
-        if part:
-            yield tuple(part)
-        part = []
+        if name:
+            yield Piece("", name)
+        elif match["skip"]:
+            yield Piece(SKIP)
+        else:
+            yield Piece(" " if word.isspace() else word.replace("{{", "{").replace("}}", "}"))
 
 
 def _compile(part: tuple[Piece, ...]) -> re.Pattern[bytes]:
@@ -157,7 +137,7 @@ def _compile(part: tuple[Piece, ...]) -> re.Pattern[bytes]:
     return re.compile(part[0].first_pattern + b"".join(piece.pattern for piece in part[1:]) + behind)
 
 
-def _check_names(names: list[str], key: str) -> Iterator[Fault]:
+def _check_names(names: Sequence[str], key: str) -> Iterator[Fault]:
     if not names:
         yield Fault(message="no number is named", key=key, expected='a line such as "iter {step}: loss {loss}"')
     for name in sorted({name for name in names if names.count(name) > 1}):
