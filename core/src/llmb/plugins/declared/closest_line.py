@@ -16,16 +16,17 @@ WIDTH: Final = 100
 """Characters of a log line that are shown."""
 
 
-@attrs.frozen(order=True)
-class _Agreement:
-    """The agreement of a log line: the number of pieces of the line of [log], and what follows them instead."""
+@attrs.frozen
+class _Difference:
+    """The place at which a log line differs from a line of [log].
 
-    pieces: int
+    ``agreeing`` is the number of pieces before that place, ``similar`` that of texts anywhere in the log line.
+    """
+
+    agreeing: int
     similar: int
-    negative_number: int
-    place: int = attrs.field(order=False)
-    expected: str = attrs.field(order=False)
-    text: str = attrs.field(order=False)
+    place: int
+    expected: str
 
 
 def describe_difference(log: LogFormat, lines: Sequence[str]) -> str:
@@ -38,12 +39,14 @@ def describe_difference(log: LogFormat, lines: Sequence[str]) -> str:
 
 
 def _describe_line(line: LogLine, lines: Sequence[str]) -> str:
-    best = max(_agree(line, text, number) for number, text in enumerate(lines, 1))
+    found = [_compare(line, text) for text in lines]
+    best = max(found, key=lambda each: (each.agreeing, each.similar))
+    number = found.index(best)
     begin = max(0, best.place - WIDTH // 2)
-    shown = best.text[begin : begin + WIDTH]
+    shown = lines[number][begin : begin + WIDTH]
     return (
         f'"{line.text}" matches no line\n'
-        f"  the closest is line {-best.negative_number}, which differs at column {best.place + 1}: "
+        f"  the closest is line {number + 1}, which differs at column {best.place + 1}: "
         f"expected {best.expected}\n"
         f"    {shown}\n    {' ' * (best.place - begin)}^"
     )
@@ -56,8 +59,8 @@ def _describe_piece(piece: Piece) -> str:
     return "a blank" if piece.text == " " else f'"{piece.text}"'
 
 
-def _agree(line: LogLine, text: str, number: int) -> _Agreement:
-    """Return how many pieces a log line has, one after the other, and what it has no more."""
+def _compare(line: LogLine, text: str) -> _Difference:
+    """Return the difference between a log line and a line of [log]."""
     data = text.encode()
     pieces = [(piece, part) for part in line.parts for piece in part]
     words = sum(not piece.name and piece.text.strip() in text for piece, _ in pieces)
@@ -77,7 +80,7 @@ def _agree(line: LogLine, text: str, number: int) -> _Agreement:
         if piece.name and piece is part[-1] and not re.match(NUMBER_ENDS, data[place:]):
             expected = f"no more characters after {{{piece.name}}}"
             break
-    return _Agreement(count, words, -number, len(data[:place].decode(errors="replace")), expected, text)
+    return _Difference(count, words, len(data[:place].decode(errors="replace")), expected)
 
 
 def _common_length(expected: bytes, found: bytes) -> int:
