@@ -62,7 +62,18 @@ NEARLY_EQUAL: Final = 0.8
 
 def check_names(names: Sequence[str], key: str) -> list[Fault]:
     """Return an error for each name that is nearly that of a known value, and for several names of one value."""
-    return [*_check_similar(names, key), *_check_units(names, key)]
+    errors = []
+    for name in names:
+        known = None if name in KNOWN else nearest_name(name, KNOWN, cutoff=NEARLY_EQUAL)
+        if known and not known.startswith(f"{name}_"):
+            expected = f"{known}, or a clearly different name for a metric of your own"
+            errors.append(Fault(message=f"{name} is too similar to {known}", key=key, expected=expected))
+    for group in SAME_VALUE:
+        if len(found := [f"{{{name}}}" for name in names if name in group]) > 1:
+            message = f"{' and '.join(found)} are one value in several units"
+            expected = "one of them, and a name of your own for another number"
+            errors.append(Fault(message=message, key=key, expected=expected))
+    return errors
 
 
 def check_units_of_line(line: str, key: str) -> Iterator[Fault]:
@@ -81,23 +92,3 @@ def check_unit(name: str, before: str, key: str, after: str = "") -> Iterator[Fa
                 message = f"{place % found[0]!r} has two units"
                 yield Fault(message=message, key=key, expected=f"{{{unit}}}")
             return
-
-
-def _check_units(names: Sequence[str], key: str) -> Iterator[Fault]:
-    for group in SAME_VALUE:
-        if len(found := [f"{{{name}}}" for name in names if name in group]) > 1:
-            message = f"{' and '.join(found)} are one value in several units"
-            yield Fault(message=message, key=key, expected="one of them, and a name of your own for another number")
-
-
-def _check_similar(names: Sequence[str], key: str) -> list[Fault]:
-    nearest = {name: nearest_name(name, KNOWN, cutoff=NEARLY_EQUAL) for name in names if name not in KNOWN}
-    return [
-        Fault(
-            message=f"{name} is too similar to {known}",
-            key=key,
-            expected=f"{known}, or a clearly different name for a metric of your own",
-        )
-        for name, known in nearest.items()
-        if known and not known.startswith(f"{name}_")
-    ]
