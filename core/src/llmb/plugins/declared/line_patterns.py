@@ -8,8 +8,10 @@ is therefore proportional to the length of the log line, for every possible line
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
+from datetime import date
 from itertools import groupby
 from typing import Final
 
@@ -31,6 +33,13 @@ The suffix belongs to the text after the number if that text begins with the let
 
 CLOCK: Final = rb"(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T_])?+[0-9]{1,3}+:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9}+)?+"
 """A time of day, with or without a date."""
+
+DAY_S: Final = 86400
+
+_SUFFIXES: Final = {b"k": b"e3", b"K": b"e3", b"M": b"e6", b"G": b"e9", b"B": b"e9", b"T": b"e12"}
+"""Suffixes of numbers that scripts shorten, as exponents. Nanotron prints no suffix below 1000, so both occur."""
+
+_DATE: Final = re.compile(rb"(\d{4})[-/](\d{2})[-/](\d{2})[ T_]")
 
 NUMBER_BEGINS: Final = rb"(?<![\w.])"
 NUMBER_ENDS: Final = rb"(?![\w]|[.,]\d)"
@@ -156,3 +165,21 @@ def _check_gaps(parts: tuple[tuple[Piece, ...], ...], key: str) -> Iterator[Faul
             elif before is None and not (piece.name == "clock" and number == 0):
                 message = f"no text before {{{piece.name}}}"
                 yield Fault(message=message, key=key, expected="text copied from the log before each number")
+
+
+def as_number(name: str, text: bytes) -> float:
+    """Return the value of a number in a log, also of ``1.21K``.
+
+    A time of day is in seconds, with a date since the year 1.
+    """
+    if name != "clock":
+        if exponent := _SUFFIXES.get(text[-1:]):
+            text = text[:-1] + exponent
+        return float(text.replace(b",", b""))
+    day = _DATE.match(text)
+    hours, minutes, seconds = text[day.end() if day else 0 :].replace(b",", b".").split(b":")
+    try:
+        days = date(*map(int, day.groups())).toordinal() if day else 0
+    except ValueError:
+        return math.nan
+    return days * DAY_S + int(hours) * 3600 + int(minutes) * 60 + float(seconds)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
 
 from llmb.logs.steps.line_parser import LineParser
+from llmb.plugins.declared.line_patterns import DAY_S, as_number
 from llmb.plugins.declared.log_format import LogFormat
-from llmb.plugins.declared.step_values import (
-    as_number,
-    clock_s,
-    elapsed_s,
-    own_metrics,
-    step_number,
-    step_time_s,
-    tflops_per_gpu,
-    tokens_per_s_per_gpu,
+from llmb.plugins.declared.value_names_and_units import (
+    CLOCKS,
+    KNOWN,
+    NEED_RUN,
+    TFLOPS_PER_GPU,
+    TIMES,
+    TOKENS_PER_S_PER_GPU,
 )
-from llmb.plugins.declared.value_names_and_units import NEED_RUN
 from llmb.values.run import Run
 from llmb.values.steps import MOST_STEPS, Notice, Step
 
@@ -37,7 +35,7 @@ class _Rank:
 
     def begin(self, number: int, values: dict[str, float]) -> None:
         """Begin a step."""
-        self.clock_before, self.number_before = clock_s(self.values), self.number
+        self.clock_before, self.number_before = _scaled(self.values, CLOCKS), self.number
         self.number, self.values = number, values
 
 
@@ -101,7 +99,7 @@ class DeclaredLog(LineParser):
         """Return the number of the step that begins with these values, or None if they belong to the latest one."""
         is_numbered = "step" in values or ("samples" in values and self._run)
         if is_numbered or not (self._log.counts_lines or "samples" in values):
-            return step_number(values, self._run)
+            return _step_number(values, self._run)
         if self._log.counts_lines and rank.lines and not rank.values.keys() & values.keys():
             return None  # another line of the same step
         rank.lines += 1
@@ -110,16 +108,52 @@ class DeclaredLog(LineParser):
 
     def _step(self, rank: _Rank) -> Step:
         values, run = rank.values, self._run
-        time_s, mean_of = step_time_s(values, run), None if self._log.table.time_is_mean else 1
-        now, steps = clock_s(values), rank.number - rank.number_before
+        time_s, mean_of = _step_time_s(values, run), None if self._log.table.time_is_mean else 1
+        now, steps = _scaled(values, CLOCKS), rank.number - rank.number_before
         if now is not None and rank.clock_before is not None and rank.number_before >= 0 and steps > 0:
-            time_s, mean_of = elapsed_s(rank.clock_before, now) / steps, steps
+            time_s, mean_of = _elapsed_s(rank.clock_before, now) / steps, steps
         return Step(
             step=rank.number,
             time_s=time_s,
             loss=values.get("loss"),
-            tflops_per_gpu=tflops_per_gpu(values, run),
-            tokens_per_s_per_gpu=tokens_per_s_per_gpu(values, run),
-            figures=own_metrics(values),
+            tflops_per_gpu=_per_gpu(values, "tflops", TFLOPS_PER_GPU, run),
+            tokens_per_s_per_gpu=_per_gpu(values, "tokens_per_s", TOKENS_PER_S_PER_GPU, run),
+            figures={name: value for name, value in values.items() if name not in KNOWN},
             mean_of=mean_of,
         )
+
+
+def _step_number(values: Mapping[str, float], run: Run[Any] | None) -> int | None:
+    """Return the number of a step, or None if the values have none. ``samples`` need the run."""
+    number = values.get("step", math.nan)
+    if run and math.isfinite(samples := values.get("samples", math.nan)):
+        number = math.floor(samples / run.parallelism.global_batch_size)
+    return int(number) if 0 <= number < MOST_STEPS and float(number).is_integer() else None
+
+
+def _elapsed_s(before: float, now: float) -> float:
+    """Return the seconds between two times of day. A time without a date that goes back has passed midnight."""
+    return now - before + (DAY_S if now < before < 2 * DAY_S else 0)
+
+
+def _step_time_s(values: Mapping[str, float], run: Run[Any] | None) -> float | None:
+    """Return the step time in seconds: a printed one, else that of a printed rate, or None."""
+    if (time_s := _scaled(values, TIMES)) is not None:
+        return time_s
+    if rate := values.get("steps_per_s"):
+        return 1 / rate
+    if run and (rate := values.get("samples_per_s")):
+        return run.parallelism.global_batch_size / rate
+    if run and (rate := _per_gpu(values, "tokens_per_s", TOKENS_PER_S_PER_GPU, run)):
+        return run.parallelism.global_batch_size * run.seq_len / (run.gpus * rate)
+    return None
+
+
+def _per_gpu(values: Mapping[str, float], total: str, units: Mapping[str, float], run: Run[Any] | None) -> float | None:
+    """Return the share of one GPU in the value ``total`` of all GPUs, else the value in one of these units."""
+    return values[total] / run.gpus if run and total in values else _scaled(values, units)
+
+
+def _scaled(values: Mapping[str, float], units: Mapping[str, float]) -> float | None:
+    """Return a value in the base unit, or None if the values have it in none of these units."""
+    return next((values[name] / unit for name, unit in units.items() if name in values), None)

@@ -10,8 +10,7 @@ from typing import Final
 
 import attrs
 
-from llmb.plugins.declared.line_patterns import CLOCK, NUMBER
-from llmb.plugins.declared.step_values import as_number
+from llmb.plugins.declared.line_patterns import CLOCK, NUMBER, as_number
 from llmb.plugins.declared.value_names_and_units import OTHER_UNITS, UNITS
 
 LONGEST_LINE: Final = 4 << 10
