@@ -66,16 +66,16 @@ def _one_or_list(schema: Schema) -> Schema:
 
 def _target(options: Mapping[str, Schema]) -> Schema:
     """Return the schema of [target]: its keys depend on the scheduler, which a table of the targets file may set."""
-    core = table_schema(TargetTable, required=False)["properties"]
+    core = table_schema(TargetTable)["properties"]
     core["scheduler"]["enum"] = sorted(options)
     any_key = {key: each for schema in options.values() for key, each in schema["properties"].items()}
     cases = []
     for name, schema in options.items():
-        keys = closed_table({**core, **schema["properties"]}, schema.get("required", ()))
+        keys = {**core, **schema["properties"]}
         is_chosen = {"properties": {"scheduler": {"const": name}}, "required": ["scheduler"]}
         has_name = {"required": ["name"]}  # of a table that may have the required keys
-        without = {key: each for key, each in keys.items() if key != "required"}
-        cases.append({"if": is_chosen, "then": {"if": has_name, "then": without, "else": keys}})
+        without, complete = closed_table(keys), closed_table(keys, schema.get("required", ()))
+        cases.append({"if": is_chosen, "then": {"if": has_name, "then": without, "else": complete}})
     needed = [{"required": ["scheduler"]}, {"required": ["name"]}]
     all_keys = {**dict.fromkeys(any_key, True), **core}
     return {**closed_table(all_keys), "anyOf": needed, "allOf": cases}

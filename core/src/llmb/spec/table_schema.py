@@ -50,11 +50,8 @@ def _distinct(schemas: list[Schema]) -> list[Schema]:
     return [each for index, each in enumerate(schemas) if each not in schemas[:index]]
 
 
-def table_schema(cls: Any, *, required: bool = True) -> Schema:
-    """Return the schema of a table with the fields of an attrs class, which accepts no other key.
-
-    Without ``required``, every key may be missing.
-    """
+def table_schema(cls: Any) -> Schema:
+    """Return the schema of a table with the fields of an attrs class, which accepts no other key."""
     hints = get_type_hints(cls, include_extras=True)
     texts = field_texts(cls)
     fields = [field for field in attrs.fields(cls) if field.init]
@@ -65,8 +62,7 @@ def table_schema(cls: Any, *, required: bool = True) -> Schema:
         }
         for field in fields
     }
-    needed = [field.name for field in fields if field.default is attrs.NOTHING] if required else []
-    return closed_table(properties, needed)
+    return closed_table(properties, [field.name for field in fields if field.default is attrs.NOTHING])
 
 
 def closed_table(properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
