@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard
 
 import attrs
 
@@ -33,7 +33,7 @@ def load(entry: PluginEntry) -> Plugin:
         with guard.running(f"import of {entry.value}"):
             plugin = _import(entry.value)
     with guard.running("the check of its hooks"):
-        members = _members(plugin)
+        members = dict(inspect.getmembers_static(plugin))  # which evaluates no property
         marked = [*_marked_methods(plugin, members)]
     if inspect.ismodule(plugin) and not marked:
         raise guard.error(f"the entry point {entry.value} names a module; expected MODULE:CLASS")
@@ -43,7 +43,8 @@ def load(entry: PluginEntry) -> Plugin:
     attributes = {}
     for name, (matches, expected) in ATTRIBUTES[entry.kind].items():
         with guard.running(name):
-            attributes[name] = value = _read_attribute(plugin, name, entry.kind)
+            is_set = name in members or hasattr(plugin, name)  # a property that fails is set, too
+            attributes[name] = value = getattr(plugin, name) if is_set else getattr(KINDS[entry.kind], name, None)
             if not matches(value):
                 problems.append(f"{name} is {repr(value)[:60]}, not {expected}")
     if problems:
@@ -67,16 +68,6 @@ def _import(value: str) -> Any:
     for part in path.strip().split(".") if path else ():
         plugin = getattr(plugin, part)
     return plugin() if isinstance(plugin, type) else plugin
-
-
-def _read_attribute(plugin: object, name: str, kind: str) -> Any:
-    """Return an attribute of the plugin, or the default of its kind. ``options`` has none, and is None if missing."""
-    if inspect.getattr_static(plugin, name, _MISSING) is _MISSING and not hasattr(plugin, name):
-        return getattr(KINDS[kind], name, None)
-    return getattr(plugin, name)
-
-
-_MISSING = object()
 
 
 def _is_options(value: object) -> bool:
@@ -126,21 +117,12 @@ ATTRIBUTES: Mapping[str, Mapping[str, tuple[Callable[[object], bool], str]]] = {
 
 @attrs.frozen
 class _MarkedMethod:
-    """A method that is marked with `hookimpl`, with the options of the mark."""
+    """A method that is marked with `hookimpl`, the hook that it implements, and the options of the mark."""
 
     name: str
+    hook: str
     options: Mapping[str, Any]
-    plugin: object
-
-    @property
-    def hook(self) -> str:
-        """The hook that the method implements."""
-        return str(self.options.get("specname") or self.name)
-
-    @property
-    def method(self) -> Callable[..., Any]:
-        """The method of the plugin."""
-        return cast("Callable[..., Any]", getattr(self.plugin, self.name))
+    method: Callable[..., Any]
 
     @functools.cached_property
     def parameters(self) -> list[inspect.Parameter]:
@@ -149,19 +131,11 @@ class _MarkedMethod:
         return [each for each in inspect.signature(self.method).parameters.values() if each.kind not in others]
 
 
-def _members(plugin: object) -> Mapping[str, Any]:
-    """Return the attributes of a plugin and of its classes. No property is evaluated."""
-    members: dict[str, Any] = {}
-    for each in reversed(type(plugin).__mro__):
-        members |= vars(each)
-    return members | getattr(plugin, "__dict__", {})
-
-
 def _marked_methods(plugin: object, members: Mapping[str, Any]) -> Iterator[_MarkedMethod]:
-    for name, member in sorted(members.items(), key=lambda item: item[0]):
+    for name, member in members.items():
         options = getattr(getattr(member, "__func__", member), f"{PROJECT}_impl", None)
         if isinstance(options, dict):
-            yield _MarkedMethod(name, options, plugin)
+            yield _MarkedMethod(name, str(options.get("specname") or name), options, getattr(plugin, name))
 
 
 def _hook_problems(marked: Sequence[_MarkedMethod], members: Mapping[str, Any], kind: str) -> Iterator[str]:
