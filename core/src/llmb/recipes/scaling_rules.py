@@ -57,19 +57,15 @@ def scaled(rule: int | str, gpus: int, gpus_per_node: int = 8) -> int:
     if isinstance(rule, int):  # most rules, of each run of a sweep
         return rule
     numerator = denominator = 1
-    operator = "*"
     values = _values(gpus, gpus_per_node)
-    for word in _words(rule):
-        if word in "*/":
-            operator = word
-            continue
-        factor = values.get(word) or int(word)
-        if operator == "/" and not factor:
-            raise ValueError("a division by 0")
-        if operator == "*":
+    for operator, term in _factors(rule):
+        factor = values.get(term) or int(term)
+        if operator != "/":
             numerator *= factor
-        else:
+        elif factor:
             denominator *= factor
+        else:
+            raise ValueError("a division by 0")
     if numerator > LARGEST * denominator:
         raise ValueError("too large")
     if numerator % denominator or not numerator:
@@ -78,8 +74,9 @@ def scaled(rule: int | str, gpus: int, gpus_per_node: int = 8) -> int:
 
 
 @functools.cache
-def _words(rule: str) -> tuple[str, ...]:
-    return tuple(re.findall(rf"{_TERM}|[*/]", rule))
+def _factors(rule: str) -> list[tuple[str, str]]:
+    """Return the terms of a rule, each with the operator before it."""
+    return re.findall(rf"([*/]?) *({_TERM})", rule)
 
 
 def _values(gpus: int, gpus_per_node: int) -> dict[str, int]:
