@@ -8,8 +8,7 @@ import attrs
 
 from llmb.analysis.flops import sequence_flops
 from llmb.recipes.accelerators import accelerators
-from llmb.recipes.baselines import PointKey, PublishedRow, point_name
-from llmb.recipes.check_baselines import check_baseline
+from llmb.recipes.baselines import PointKey, PublishedRow, check_baseline, point_name
 from llmb.recipes.recipe_tables import PointTable, RecipeTable
 from llmb.recipes.scaling_rules import scaled
 from llmb.recipes.sizes import DEGREES, check_dtypes, flops_per_token, scaling_rule, sequence_length
