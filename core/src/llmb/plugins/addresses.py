@@ -1,7 +1,5 @@
 """Addresses of recipes: ``FRAMEWORK/NAME`` with or without a release, or the path of a declared framework."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Final

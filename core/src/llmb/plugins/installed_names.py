@@ -1,7 +1,5 @@
 """Names and folders of installed plugins, from metadata and file names alone: for the completion of a command line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from importlib import metadata

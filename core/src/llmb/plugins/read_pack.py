@@ -1,7 +1,5 @@
 """Packs: folders with recipes, declared frameworks, accelerators and signatures. Nothing of them is imported."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

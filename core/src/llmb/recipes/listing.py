@@ -1,7 +1,5 @@
 """Lists of recipes: those with certain points, and the order of GPU types and dtypes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import attrs

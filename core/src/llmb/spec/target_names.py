@@ -1,7 +1,5 @@
 """The names in the targets file, read without plugins, for the completion of a command line."""
 
-from __future__ import annotations
-
 from llmb.paths import targets_file
 from llmb.values.errors import SpecError
 from llmb.values.toml_files import read_toml

@@ -1,7 +1,5 @@
 """Errors of a declared framework that concern several keys, and of placeholders, files and variables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from keyword import iskeyword
 

@@ -1,7 +1,5 @@
 """The line of a log that is closest to a line of [log], and the position at which the two differ."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Final

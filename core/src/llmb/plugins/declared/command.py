@@ -1,7 +1,5 @@
 """The command of a declared framework, as a script that each process of the job runs, and the values that it lacks."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Fields of [log]: numbers after their keys, in any order: JSON, a printed dict, ``key=value`` or ``key: value``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The framework plugin that a file declares."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

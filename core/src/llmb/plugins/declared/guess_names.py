@@ -1,7 +1,5 @@
 """A name for each number of a step line, guessed from the words next to it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final

@@ -6,8 +6,6 @@ searched again. In a part, blanks and digits are possessive, and numbers have at
 is therefore proportional to the length of the log line, for every possible line of [log].
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A compiled [log] table."""
 
-from __future__ import annotations
-
 import attrs
 
 from llmb.plugins.declared.field_patterns import LogFields, compile_fields

@@ -1,7 +1,5 @@
 """The log parser of a declared framework."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The shape of the step lines in a log: the line whose numbers change from step to step."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property

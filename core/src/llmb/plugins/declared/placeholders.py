@@ -1,7 +1,5 @@
 """Placeholders in the command and the environment of a declared framework."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """A `line` of [log] from an existing log."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final

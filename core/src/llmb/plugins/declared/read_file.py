@@ -1,7 +1,5 @@
 """Reading a declared framework: the checked tables of the file, and the texts of the files next to it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

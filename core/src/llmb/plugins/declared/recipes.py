@@ -1,7 +1,5 @@
 """The recipes of a declared framework."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The names of numbers in [log], with their units."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
