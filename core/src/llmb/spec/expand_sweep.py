@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from llmb.spec.spec_tables import Document, flat, string_of
+from llmb.spec.spec_tables import Document, flat, string_of, with_value
 from llmb.spec.workload_tables import SWEPT_KEYS, TABLES, nearest_key
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap, table_of
@@ -37,19 +37,6 @@ class Combination:
         return string_of(self.tables, "workload", "recipe")
 
 
-@attrs.frozen
-class _Axis:
-    """A swept key with its values; ``origin`` is the file and the key of the list."""
-
-    key: str
-    values: list[Any]
-    origin: Place
-
-    def choices(self) -> list[tuple[str, Any, Place]]:
-        file, key = self.origin
-        return [(self.key, value, (file, f"{key}[{index}]")) for index, value in enumerate(self.values)]
-
-
 def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
     """Return all combinations, the last key varying fastest, and the errors of the sweep itself.
 
@@ -60,8 +47,9 @@ def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
     stated = {key for key, _ in flat(base)}
     workload = table_of(base, "workload")
     lists = {key: workload[key] for key in SWEPT_KEYS if isinstance(workload.get(key), list) and workload[key]}
-    axes = [_axis(document, f"workload.{key}", values) for key, values in lists.items()]
-    errors = [error for axis in axes for error in _list_errors(axis.key, axis.values)]
+    axes = {f"workload.{key}": values for key, values in lists.items()}
+    places = {key: key for key in axes}
+    errors = [error for key, values in axes.items() for error in _list_errors(key, values)]
     sweep = document.tables.get("sweep", {})
     if not isinstance(sweep, dict):
         expected = 'a table such as "parallelism.tp" = [1, 2]'
@@ -71,21 +59,21 @@ def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
         if error := _sweep_error(key, values, stated):
             errors.append(error)
         else:
-            axes.append(_axis(document, key, values, prefix="sweep."))
+            axes[key], places[key] = values, f"sweep.{key}"
     combinations: list[Combination] = []
     if (runs := _count_runs(base, axes)) > MOST_RUNS:
         errors.append(Fault(message=f"the sweep has {runs:,} runs", key="workload", expected=f"at most {MOST_RUNS:,}"))
     else:
-        choices = itertools.product(*(axis.choices() for axis in axes))
-        combinations = [_combine(base, choice, document.source_map) for choice in choices]
+        choices = (_choices(key, values, places[key], document.source_map) for key, values in axes.items())
+        combinations = [_combine(base, choice, document.source_map) for choice in itertools.product(*choices)]
     return combinations, [document.source_map.locate(error) for error in errors]
 
 
-def _count_runs(base: dict[str, Any], axes: list[_Axis]) -> int:
+def _count_runs(base: dict[str, Any], axes: Mapping[str, list[Any]]) -> int:
     """Return the number of runs. Invalid repeats, which are reported elsewhere, count as one."""
-    lists = {axis.key: axis.values for axis in axes}
-    repeats = lists.pop("workload.repeats", [table_of(base, "workload").get("repeats")])
-    return math.prod(map(len, lists.values())) * sum(map(_repeats, repeats))
+    repeats = axes.get("workload.repeats", [table_of(base, "workload").get("repeats")])
+    lengths = [len(values) for key, values in axes.items() if key != "workload.repeats"]
+    return math.prod(lengths) * sum(map(_repeats, repeats))
 
 
 def _repeats(value: Any) -> int:
@@ -118,25 +106,17 @@ def _list_errors(key: str, values: list[Any]) -> Iterator[Fault]:
             yield Fault(message=message, key=key)
 
 
-def _axis(document: Document, key: str, values: list[Any], prefix: str = "") -> _Axis:
-    place = document.source_map.locate(Fault(message="", key=prefix + key))
-    return _Axis(key, values, (place.file, prefix + key))
+def _choices(key: str, values: list[Any], place: str, origins: SourceMap) -> list[tuple[str, Any, Place]]:
+    """Return a swept key with each of its values, and the place of the value in the list at ``place``."""
+    file = origins.locate(Fault(message="", key=place)).file
+    return [(key, value, (file, f"{place}[{index}]")) for index, value in enumerate(values)]
 
 
 def _combine(base: dict[str, Any], choice: tuple[tuple[str, Any, Place], ...], origins: SourceMap) -> Combination:
     """Return the tables with these values. Tables without a swept key are shared by all combinations."""
     tables = base
     for key, value, _ in choice:
-        tables = _with_value(tables, key.split("."), value)
+        tables = with_value(tables, key.split("."), value)
     places = FrozenMap({**origins.places, **{key: place for key, _, place in choice}}, deep=True)
     swept = FrozenMap((key, value) for key, value, _ in choice)
     return Combination(tables, SourceMap(file=origins.file, places=places), swept)
-
-
-def _with_value(table: dict[str, Any], names: list[str], value: Any) -> dict[str, Any]:
-    """Return the table with a value at a dotted key; only the tables on the way are copied."""
-    name, *below = names
-    inner = table.get(name, {})
-    if not below:
-        return {**table, name: value}
-    return {**table, name: _with_value(inner, below, value)} if isinstance(inner, dict) else table

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from llmb.spec.spec_tables import Document, flatten_sweep, leaves
+from llmb.spec.spec_tables import Document, flatten_sweep, leaves, with_value
 from llmb.values.errors import Fault, SpecError, collect_errors
 from llmb.values.texts.error_text import format_value
 from llmb.values.toml_files import parse_toml
@@ -60,14 +60,11 @@ def _contradiction(key: _Key, value: Any, other: _Key, other_value: Any) -> Faul
 def _nest(key: str, value: Any) -> dict[str, Any]:
     """Return the tables of a dotted key with this value. TOML splits the key, because its parts may be quoted."""
     try:
-        [((*above, name), _)] = leaves(parse_toml(f"{key} = 0"))
+        [(names, _)] = leaves(parse_toml(f"{key} = 0"))
     except (SpecError, ValueError):
         message = f"{key!r} is not a dotted key"
         raise SpecError(Fault(message=message, file=FROM_OVERRIDES, expected="table.key=value")) from None
-    tables = {name: value}
-    for part in reversed(above):
-        tables = {part: tables}
-    return tables
+    return with_value({}, names, value)
 
 
 def _parse_value(text: str) -> Any:

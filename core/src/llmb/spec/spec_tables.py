@@ -1,6 +1,6 @@
 """The tables of a workload spec, as their author wrote them. Nothing is interpreted here."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -68,6 +68,15 @@ def flatten_sweep(tables: dict[str, Any]) -> dict[str, Any]:
     """Return the tables with dotted keys in [sweep], in which quoted and bare dotted keys mean the same."""
     sweep = tables.get("sweep")
     return {**tables, "sweep": dict(flat(sweep))} if isinstance(sweep, dict) else tables
+
+
+def with_value(table: dict[str, Any], names: Sequence[str], value: Any) -> dict[str, Any]:
+    """Return the table with a value at a dotted key; only the tables on the way are copied."""
+    name, *below = names
+    inner = table.get(name, {})
+    if not below:
+        return {**table, name: value}
+    return {**table, name: with_value(inner, below, value)} if isinstance(inner, dict) else table
 
 
 def _copy(value: Any) -> Any:
