@@ -134,8 +134,7 @@ def with_shared(
 
 
 def _merge_files(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[str, Any]:
-    both = merged(below, above)
-    lists = (below.get("settings"), above.get("settings"))
-    if all(isinstance(each, list) for each in lists):
-        return merged(both, {"settings": [each for tables in lists for each in tables or ()]})
-    return both
+    shared, own = below.get("settings"), above.get("settings")
+    if isinstance(shared, list) and isinstance(own, list):
+        above = {**above, "settings": [*shared, *own]}
+    return merged(below, above)
