@@ -30,9 +30,6 @@ _UNIT_BEFORE: Final = re.compile(r"(?:[(\[]|_(?!min\b))([a-z\u00b5\u03bc]+)[)\]]
 OTHER_UNITS: Final = "d|days?|h|hrs?|hours?|m"
 """Units of a time that has a second number, as in ``1m 20s``: a pattern."""
 
-RATES: Final = ("steps_per_s", "samples_per_s")
-"""Names of rates that are the inverse of the step time."""
-
 CLOCKS: Final[Mapping[str, float]] = {"clock": 1, "clock_s": 1, "clock_ms": 1e3}
 """Names of the time of day, with the units in a second."""
 
@@ -46,8 +43,8 @@ NUMBERS: Final = ("step", "samples")
 """Names of the step number."""
 
 KNOWN: Final = (
-    *(*NUMBERS, *TIMES, *RATES, *CLOCKS, *TFLOPS_PER_GPU, *TOKENS_PER_S_PER_GPU, *OF_ALL_GPUS),
-    *("loss", "total_steps"),
+    *(*NUMBERS, *TIMES, "steps_per_s", "samples_per_s", *CLOCKS),
+    *(*TFLOPS_PER_GPU, *TOKENS_PER_S_PER_GPU, *OF_ALL_GPUS, "loss", "total_steps"),
 )
 """The names with a meaning. Any other name is a metric of the user's own."""
 
