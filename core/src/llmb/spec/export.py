@@ -28,7 +28,7 @@ def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
     """Return the tables of ``run.toml``. Parts of its [provenance] are for `import_run`, the rest is for users."""
     run, target = spec.run, spec.target
     tables: dict[str, Any] = {
-        "workload": _workload(run),
+        "workload": {**_named(run, WorkloadTable), "time_limit": run.time_limit_s},
         "parallelism": {"vp": 1, **_named(run.parallelism, ParallelismTable)},  # TOML has no null: 1 is off
         "model": {**_named(run.architecture, ModelTable), "seq_len": run.seq_len},
         "framework": encode(run.options),
@@ -36,8 +36,14 @@ def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
         "mounts": _mounts(run.mounts),
         "measure": _named(run, MeasureTable),
         "target": _target(target),
-        "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat, **_of_sweep(spec)},
+        "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat},
     }
+    if run.image:
+        tables["workload"]["image"] = run.image.ref
+    if spec.repeats > 1:
+        tables["provenance"]["repeats"] = spec.repeats
+    if spec.swept:
+        tables["provenance"]["sweep"] = encode(spec.swept)
     if spec.recipe_copy:
         tables["workload"]["recipe"] = spec.recipe_copy.address
         tables["provenance"]["recipe"] = run.recipe
@@ -102,17 +108,6 @@ def _required_keys(registry: PluginRegistry, scheduler: str) -> float:
         return len(required_options(registry.scheduler(scheduler).options))
     except LlmbError:
         return math.inf
-
-
-def _of_sweep(spec: RunSpec) -> dict[str, Any]:
-    """Return what distinguishes the run from the other runs of its spec, if there are any."""
-    repeats = {"repeats": spec.repeats} if spec.repeats > 1 else {}
-    return {**repeats, "sweep": encode(spec.swept)} if spec.swept else repeats
-
-
-def _workload(run: Run[Any]) -> dict[str, Any]:
-    table = {**_named(run, WorkloadTable), "time_limit": run.time_limit_s}
-    return {**table, "image": run.image.ref} if run.image else table
 
 
 def _target(target: Target[Any]) -> dict[str, Any]:
