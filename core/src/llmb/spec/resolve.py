@@ -1,7 +1,7 @@
 """Resolve a spec to its runs: expand the sweep, check each combination, and collect the errors of all."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +94,11 @@ def _locate(error: Fault, source_map: SourceMap) -> Fault:
     located = _with_quotes(source_map.locate(error))
     if error.message != UNKNOWN_KEY or error.file or not error.key:
         return located
-    file, key = next(_swept_below(error.key, source_map), (located.file, located.key or ""))
-    return attrs.evolve(located, file=file, key=re.sub(r"\[\d+\]$", "", key))  # unknown whatever its value
+    for swept, (file, place) in source_map.places.items():
+        if swept.startswith(f"{error.key}.") and place.startswith("sweep."):  # the table may exist only because of it
+            located = attrs.evolve(located, file=file, key=place)
+            break
+    return attrs.evolve(located, key=re.sub(r"\[\d+\]$", "", located.key or ""))  # unknown whatever its value
 
 
 def _with_quotes(error: Fault) -> Fault:
@@ -112,13 +115,6 @@ def _with_quotes(error: Fault) -> Fault:
     ):
         return error
     return attrs.evolve(error, expected=f"a string: `'{error.key}=\"{wrong[1]}\"'`")
-
-
-def _swept_below(table: str, source_map: SourceMap) -> Iterator[tuple[str | None, str]]:
-    """Yield the places of swept keys in a table, which may exist only because of them."""
-    for key, (file, place) in source_map.places.items():
-        if key.startswith(f"{table}.") and place.startswith("sweep."):
-            yield file, place
 
 
 def _mixed_frameworks(document: Document, combinations: list[Combination]) -> Fault | None:
