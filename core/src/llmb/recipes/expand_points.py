@@ -37,9 +37,7 @@ def expand_points(
             if name in points:
                 message = f"{point_name(name)} is already in {points[name][0]}"
                 errors.append(Fault(message=message, key=key))
-            published = rows.get(name, ())
-            errors += (error for row in published for error in _check_formula(point, recipe, row))
-            measured, wrong = _with_baselines(point, recipe, published)
+            measured, wrong = _with_baselines(point, recipe, rows.get(name, ()))
             errors += wrong
             points.setdefault(name, (key, measured))
         errors += check_dtypes(table.dtype, f"{key}.dtype") if {*table.gpu_type} & {*accelerators()} else ()
@@ -49,16 +47,14 @@ def expand_points(
 
 def _check_conditions(tables: Mapping[str, PointTable]) -> Iterator[Fault]:
     """Yield an error for each table whose rules would hold for the numbers of GPUs of an earlier one."""
-    found: dict[tuple[str, str, str | None, str], str] = {}
+    found: dict[tuple[str, str, str | None, str | None], str] = {}
     for key, table in tables.items():
-        if not table.other_gpus:
-            continue
-        names = itertools.product(table.gpu_type, table.dtype, (_variant(table),), (table.other_gpus,))
-        for gpu_type, dtype, variant, condition in names:
-            first = found.setdefault((gpu_type, dtype, variant, condition), key)
+        for gpu_type, dtype in itertools.product(table.gpu_type, table.dtype) if table.other_gpus else ():
+            names = (gpu_type, dtype, _variant(table))
+            first = found.setdefault((*names, table.other_gpus), key)
             if first != key:
-                name = " ".join(filter(None, (gpu_type, dtype, variant)))
-                message = f'{name} with other_gpus = "{condition}" is already in {first}'
+                name = " ".join(filter(None, names))
+                message = f'{name} with other_gpus = "{table.other_gpus}" is already in {first}'
                 yield Fault(message=message, key=f"{key}.other_gpus", expected="one table for each number of GPUs")
 
 
@@ -194,8 +190,9 @@ def _with_baselines(point: Point, recipe: RecipeTable, rows: Sequence[PublishedR
     flops = _sequence_flops(point, recipe, recipe.flop_formula)
     flops_per_step = None if flops is None else batch * flops
     first, *others = found = [row.as_baseline(point.gpus, batch * point.seq_len, flops_per_step) for row in rows]
-    pairs = zip(rows, found, strict=True)
-    errors = [error for pair in pairs for error in check_baseline(point, *pair, flops_per_step)]
+    errors = [error for row in rows for error in _check_formula(point, recipe, row)]
+    for row, baseline in zip(rows, found, strict=True):
+        errors += check_baseline(point, row, baseline, flops_per_step)
     return attrs.evolve(point, baseline=first, other_baselines=tuple(others)), errors
 
 
