@@ -28,7 +28,7 @@ from llmb.values.errors import Fault, LlmbError, collect_errors
 from llmb.values.frozen import table_of
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
-from llmb.values.run import Run, Target
+from llmb.values.run import Target
 from llmb.values.texts.error_text import format_choices, format_name, unknown_name
 from llmb.values.texts.nearest_name import nearest_name
 from llmb.values.workload import RunSpec
@@ -80,7 +80,14 @@ class RunResolver:
             return (), errors
         suspects = {*suspects, *suspect_keys(errors, tables)}
         per_node = _gpus_per_node(spec, parts, any_target=self._any_target)
-        run = _assemble(spec, parts, parts.recipe, per_node, options, target, suspects, errors)
+        run = point = None
+        if parts.points and not (suspects and overlaps(suspects, _read_keys(parts.recipe))):
+            point = choose_point(spec, parts.recipe, parts.points, per_node, errors)
+        if point and parts.accelerator:
+            cache = target.cache if target else ""
+            run = assemble_run(
+                spec, parts.recipe, point, parts.accelerator, gpus_per_node=per_node, options=options, cache=cache
+            )
         errors += find_conflicts(spec, parts.recipe, run, parts.framework, suspects)
         if errors or suspects or run is None or target is None:
             return (), errors
@@ -229,26 +236,6 @@ def _decode_plugin_tables(
     elif target_table:
         errors += check_place(target_table)
     return options, target, errors
-
-
-def _assemble(
-    spec: SpecTables,
-    parts: _Parts,
-    recipe: Recipe,
-    per_node: int,
-    options: Any,
-    target: Target[Any] | None,
-    suspects: Collection[str],
-    errors: list[Fault],
-) -> Run[Any] | None:
-    """Return the run over its published point; None if that point, or a key that chooses it, is unknown or suspect."""
-    if not parts.points or parts.accelerator is None or (suspects and overlaps(suspects, _read_keys(recipe))):
-        return None
-    point = choose_point(spec, recipe, parts.points, per_node, errors)
-    if point is None:
-        return None
-    cache = target.cache if target else ""
-    return assemble_run(spec, recipe, point, parts.accelerator, gpus_per_node=per_node, options=options, cache=cache)
 
 
 def _gpus_per_node(spec: SpecTables, parts: _Parts, *, any_target: bool) -> int:
