@@ -85,10 +85,6 @@ def _with_recipe(combination: Combination, rewrite: Callable[[str], str]) -> Com
     return attrs.evolve(combination, tables={**combination.tables, "workload": workload})
 
 
-STRINGS = ("a string", "a non-empty string")
-"""The descriptions of values that need quotes if they look like a number."""
-
-
 def _locate(error: Fault, source_map: SourceMap) -> Fault:
     """Return the error with the file and the key as the author wrote them."""
     located = _with_quotes(source_map.locate(error))
@@ -106,13 +102,9 @@ def _with_quotes(error: Fault) -> Fault:
 
     A shell and Python read them in the same way.
     """
+    wants_text = error.expected in ("a string", "a non-empty string")
     wrong = re.fullmatch(r"invalid value ([\w.+-]+)", error.message)
-    if (
-        error.file != FROM_OVERRIDES
-        or not wrong
-        or error.expected not in STRINGS
-        or str(error.key).startswith("sweep.")
-    ):
+    if not wrong or not wants_text or error.file != FROM_OVERRIDES or str(error.key).startswith("sweep."):
         return error
     return attrs.evolve(error, expected=f"a string: `'{error.key}=\"{wrong[1]}\"'`")
 
