@@ -35,11 +35,10 @@ def load(entry: PluginEntry) -> Plugin:
     with guard.running("the check of its hooks"):
         members = dict(inspect.getmembers_static(plugin))  # which evaluates no property
         marked = [*_marked_methods(plugin, members)]
-    if inspect.ismodule(plugin) and not marked:
-        raise guard.error(f"the entry point {entry.value} names a module; expected MODULE:CLASS")
-    with guard.running("the check of its hooks"):
         problems = [*_hook_problems(marked, members, entry.kind)]
         hooks = {} if problems else _implemented_hooks(marked, entry.kind)
+    if inspect.ismodule(plugin) and not marked:
+        raise guard.error(f"the entry point {entry.value} names a module; expected MODULE:CLASS")
     attributes = {}
     for name, (matches, expected) in ATTRIBUTES[entry.kind].items():
         with guard.running(name):
