@@ -2,17 +2,11 @@
 
 import os
 from pathlib import Path
-from typing import Final
-
-SUFFIX: Final = ".toml"
-
-PATH_STARTS: Final = (".", "/", "~")
-"""Beginnings of a path, which no name of a framework has."""
 
 
 def is_file_address(address: str) -> bool:
     """Check whether a recipe's address or a framework's name is a file: ``./mylm.toml``, ``./mylm.toml#RECIPE``."""
-    return address.partition("#")[0].endswith(SUFFIX)
+    return address.partition("#")[0].endswith(".toml")
 
 
 def split_address(address: str) -> tuple[str, str]:
@@ -20,7 +14,7 @@ def split_address(address: str) -> tuple[str, str]:
 
     The framework of a file's address is the path of the file. Both are empty for the path of another file.
     """
-    if address.startswith(PATH_STARTS) and not is_file_address(address):
+    if address.startswith((".", "/", "~")) and not is_file_address(address):
         return "", ""
     framework, _, name = address.partition("#" if is_file_address(address) else "/")
     return framework, name
