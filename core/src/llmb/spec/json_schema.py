@@ -4,20 +4,27 @@ A schema describes structure alone: tables, keys, types, bounds and names. It ac
 ``tp`` that does not divide the GPUs; `llmb validate` reports those.
 """
 
-from collections.abc import Mapping
-from typing import Any, Literal
+import tomllib
+import types
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import attrs
 
 from llmb.plugins.declared.framework_tables import DeclaredFile
 from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.recipe_files import exact_addresses
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.recipe_tables import RecipeTable
+from llmb.spec.field_texts import FieldText, field_texts
 from llmb.spec.resolve_run import known_accelerators
-from llmb.spec.table_schema import Schema, any_of, closed_table, table_schema
 from llmb.spec.workload_tables import SWEPT_KEYS, TABLE_TEXTS, TABLES, TargetTable, WorkloadTable
 from llmb.values.errors import LlmbError
 from llmb.values.types.check_arguments import check_arguments
+from llmb.values.types.check_types import LISTS, MAPPINGS, encode
+from llmb.values.types.scalars import BUILT_IN, ValueType
 
+Schema = dict[str, Any]
 SchemaKind = Literal["spec", "recipe", "framework file"]
 
 FILE_ADDRESS = r"\.toml(#[^#]+)?$"
@@ -25,32 +32,35 @@ FILE_ADDRESS = r"\.toml(#[^#]+)?$"
 
 _STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _ANY_TABLE: Schema = {"type": "object"}
-_SWEEP: Schema = {"type": "object", "additionalProperties": any_of({"type": "array", "minItems": 1}, _ANY_TABLE)}
+_SWEEP: Schema = {
+    "type": "object",
+    "additionalProperties": {"anyOf": [{"type": "array", "minItems": 1}, _ANY_TABLE]},
+}
 """Lists under quoted keys with dots, or under keys of tables."""
 
 
 @check_arguments
 def json_schema(kind: SchemaKind = "spec") -> dict[str, Any]:
     """Return the JSON Schema 2020-12 of a workload spec for the installed plugins, or of another file."""
-    file = _spec(PluginRegistry()) if kind == "spec" else _recipe() if kind == "recipe" else table_schema(DeclaredFile)
+    file = _spec(PluginRegistry()) if kind == "spec" else _recipe() if kind == "recipe" else _table_schema(DeclaredFile)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"llmb {kind}", **file}
 
 
 def _spec(registry: PluginRegistry) -> Schema:
-    tables = {name: table_schema(cls) if cls else _STRINGS for name, cls in TABLES.items()}
+    tables = {name: _table_schema(cls) if cls else _STRINGS for name, cls in TABLES.items()}
     tables |= {"workload": _workload(registry), "sweep": _SWEEP, "framework": _ANY_TABLE, "provenance": _ANY_TABLE}
     tables["target"] = _target(_options(registry, "scheduler"))
     described = {name: {"description": TABLE_TEXTS[name], **table} for name, table in tables.items()}
     of_frameworks = [_framework_if(name, options) for name, options in _options(registry, "framework").items()]
-    return {**closed_table(described, ("workload", "target")), "allOf": of_frameworks}
+    return {**_closed_table(described, ("workload", "target")), "allOf": of_frameworks}
 
 
 def _workload(registry: PluginRegistry) -> Schema:
     """Return the schema of [workload], with the installed recipes and the known GPU types."""
-    table = table_schema(WorkloadTable)
+    table = _table_schema(WorkloadTable)
     keys = table["properties"]
     addresses = sorted({*exact_addresses(registry.installed)})
-    keys["recipe"] |= any_of({"enum": addresses}, {"pattern": FILE_ADDRESS})
+    keys["recipe"] |= _any_of({"enum": addresses}, {"pattern": FILE_ADDRESS})
     keys["gpu_type"]["enum"] = sorted(known_accelerators(registry))
     for name in SWEPT_KEYS:
         keys[name] = _one_or_list(keys[name])
@@ -61,12 +71,12 @@ def _one_or_list(schema: Schema) -> Schema:
     """Return the schema of a value or a list of values, with the annotations of the value."""
     value = {key: each for key, each in schema.items() if key not in ("description", "default", "examples")}
     rest = {key: each for key, each in schema.items() if key not in value}
-    return {**rest, **any_of(value, {"type": "array", "items": value, "minItems": 1})}
+    return {**rest, **_any_of(value, {"type": "array", "items": value, "minItems": 1})}
 
 
 def _target(options: Mapping[str, Schema]) -> Schema:
     """Return the schema of [target]: its keys depend on the scheduler, which a table of the targets file may set."""
-    core = table_schema(TargetTable)["properties"]
+    core = _table_schema(TargetTable)["properties"]
     core["scheduler"]["enum"] = sorted(options)
     any_key = {key: each for schema in options.values() for key, each in schema["properties"].items()}
     cases = []
@@ -74,17 +84,17 @@ def _target(options: Mapping[str, Schema]) -> Schema:
         keys = {**core, **schema["properties"]}
         is_chosen = {"properties": {"scheduler": {"const": name}}, "required": ["scheduler"]}
         has_name = {"required": ["name"]}  # of a table that may have the required keys
-        without, complete = closed_table(keys), closed_table(keys, schema.get("required", ()))
+        without, complete = _closed_table(keys), _closed_table(keys, schema.get("required", ()))
         cases.append({"if": is_chosen, "then": {"if": has_name, "then": without, "else": complete}})
     needed = [{"required": ["scheduler"]}, {"required": ["name"]}]
     all_keys = {**dict.fromkeys(any_key, True), **core}
-    return {**closed_table(all_keys), "anyOf": needed, "allOf": cases}
+    return {**_closed_table(all_keys), "anyOf": needed, "allOf": cases}
 
 
 def _framework_if(name: str, options: Schema) -> Schema:
     """Return the rule that [framework] has the options of this framework if a recipe of the spec is one of its."""
     own = {"type": "string", "pattern": f"^{name}/"}
-    recipe = any_of(own, {"type": "array", "contains": own})
+    recipe = _any_of(own, {"type": "array", "contains": own})
     workload = {"properties": {"recipe": recipe}, "required": ["recipe"]}
     return {
         "if": {"properties": {"workload": workload}, "required": ["workload"]},
@@ -98,7 +108,7 @@ def _options(registry: PluginRegistry, kind: Literal["framework", "scheduler"]) 
     for name in plugin_names(kind, registry.installed):
         try:
             plugin = registry.framework(name) if kind == "framework" else registry.scheduler(name)
-            found[name] = table_schema(plugin.options)
+            found[name] = _table_schema(plugin.options)
         except LlmbError:
             found[name] = {"type": "object", "properties": {}}
     return found
@@ -106,7 +116,7 @@ def _options(registry: PluginRegistry, kind: Literal["framework", "scheduler"]) 
 
 def _recipe() -> Schema:
     """Return the schema of a recipe file. If it names shared files, they may have the required keys."""
-    table = table_schema(RecipeTable)
+    table = _table_schema(RecipeTable)
     strings = {"type": "array", "items": {"type": "string"}}
     table["properties"] |= {
         "shared": {"description": "Names of files shared/NAME.toml beside this file, in the same form.", **strings},
@@ -127,3 +137,75 @@ def _without_required(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {key: _without_required(each) for key, each in schema.items() if key != "required"}
+
+
+def _type_schema(kind: Any) -> Schema:
+    """Return the schema of the TOML values of an annotated type."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any or isinstance(kind, TypeVar):
+        return {}
+    if origin is Annotated:
+        [*_, found] = [each.schema for each in kind.__metadata__ if isinstance(each, ValueType)] or [{}]
+        return dict(found) or _type_schema(inner[0])
+    if kind in BUILT_IN:
+        return dict(BUILT_IN[kind].schema)
+    if origin is Literal:
+        return {**BUILT_IN[type(inner[0])].schema, "enum": list(inner)}
+    if origin in (Union, types.UnionType):
+        return _any_of(*(_type_schema(each) for each in inner if each is not type(None)))
+    return _container(origin or kind, inner)
+
+
+def _any_of(*schemas: Schema) -> Schema:
+    """Return the schema of values that one of the schemas accepts."""
+    return schemas[0] if len(schemas) == 1 else {"anyOf": list(schemas)}
+
+
+def _container(cls: Any, inner: tuple[Any, ...]) -> Schema:
+    if cls in LISTS:
+        items = [_type_schema(each) for each in inner if each is not Ellipsis] or [{}]
+        fixed = {"minItems": len(items), "maxItems": len(items)} if cls is tuple and Ellipsis not in inner else {}
+        return {"type": "array", "items": _any_of(*_distinct(items)), **fixed}
+    if cls in MAPPINGS:
+        return {"type": "object", "additionalProperties": _type_schema(inner[1]) if inner else True}
+    return _table_schema(cls)
+
+
+def _distinct(schemas: list[Schema]) -> list[Schema]:
+    return [each for index, each in enumerate(schemas) if each not in schemas[:index]]
+
+
+def _table_schema(cls: Any) -> Schema:
+    """Return the schema of a table with the fields of an attrs class, which accepts no other key."""
+    hints = get_type_hints(cls, include_extras=True)
+    texts = field_texts(cls)
+    fields = [field for field in attrs.fields(cls) if field.init]
+    properties = {
+        field.name: {
+            **_type_schema(hints.get(field.name, Any)),
+            **_annotations(texts.get(field.name, FieldText()), field.default),
+        }
+        for field in fields
+    }
+    return _closed_table(properties, [field.name for field in fields if field.default is attrs.NOTHING])
+
+
+def _closed_table(properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
+    """Return the schema of a table with these keys and no others."""
+    schema: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+    return {**schema, "required": list(required)} if required else schema
+
+
+def _annotations(text: FieldText, default: Any) -> Schema:
+    """Return the description, the default and the example of a key. A factory is no default: its value may change.
+
+    Editors show a description as Markdown, which writes code between single backquotes.
+    """
+    description = f"{text.description} Default: {text.default}." if text.default else text.description
+    description = description.replace("``", "`")
+    found: Schema = {"description": description.strip()} if description else {}
+    if default not in (attrs.NOTHING, None) and not isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+        found["default"] = encode(default)
+    if text.example:
+        found["examples"] = [tomllib.loads(f"value = {text.example}")["value"]]
+    return found
