@@ -12,7 +12,7 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import Literal, get_args
 
-from llmb.plugins.declared.propose_line import propose_lines
+from llmb.plugins.declared.propose_from_log.propose_line import propose_lines
 from llmb.plugins.installed_names import plugin_packages
 from llmb.scripts.job_functions import job_functions
 from llmb.values.errors import LlmbError
