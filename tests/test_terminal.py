@@ -179,3 +179,20 @@ def test_a_closed_standard_error_changes_no_exit_code() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "env",
+    [{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "latin-1"}],
+    ids=["ascii", "latin-1"],
+)
+def test_a_locale_that_lacks_a_character_prints_its_escape(tmp_path: Path, env: dict[str, str]) -> None:
+    done = subprocess.run(
+        command("doctor"),
+        env={**os.environ, "LLMB_HOME": f"{tmp_path}/\u20ac", **env},
+        capture_output=True,
+        check=False,
+        timeout=DEADLINE_S,
+    )
+    assert b"Traceback" not in done.stderr
+    assert rb"\u" in done.stdout

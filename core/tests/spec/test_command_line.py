@@ -252,3 +252,14 @@ def test_a_configuration_folder_without_permission_is_one_line(spec: Any, closed
     done = without_privilege("validate", spec.usual().file, "--target", "box", XDG_CONFIG_HOME=str(closed))
     file = closed / "llmb" / "targets.toml"
     assert (done.returncode, done.stderr) == (2, f"llmb: {file}: permission denied\n")
+
+
+def test_a_home_that_cannot_be_a_work_directory_is_one_error(
+    spec: Any, run_llmb: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLMB_HOME", f"{tmp_path}/a\nb")
+    done = run_llmb("validate", spec.usual().file)
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert "target.workdir: invalid value" in line
+    assert "which follows from LLMB_HOME" in line

@@ -286,9 +286,10 @@ def flush() -> None:
 
 
 def _watched(stream: io.TextIOWrapper, descriptor: int, title: str) -> io.TextIOWrapper:
+    can_fail = stream.errors == "strict" or stream.encoding.lower() != "utf-8"  # at an undecodable name, or at "é"
     return io.TextIOWrapper(
         io.BufferedWriter(_Stream(descriptor, title)),
         encoding=stream.encoding,
-        errors="backslashreplace" if stream.errors == "strict" else stream.errors,  # an undecodable file name
+        errors="backslashreplace" if can_fail else stream.errors,
         line_buffering=stream.line_buffering,
     )

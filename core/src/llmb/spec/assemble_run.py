@@ -14,13 +14,14 @@ from llmb.spec.published_baseline import published_steps
 from llmb.spec.spec_tables import flat
 from llmb.spec.workload_tables import SpecTables, TargetTable, WorkloadTable
 from llmb.values.environment import Image
-from llmb.values.errors import SpecError
+from llmb.values.errors import Fault, SpecError
 from llmb.values.job import Mount
 from llmb.values.model import Accelerator, Model, Parallelism
 from llmb.values.profile_and_telemetry import Profile
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Paths, Run, Target
-from llmb.values.texts.error_text import REQUIRED_KEY
+from llmb.values.texts.error_text import REQUIRED_KEY, invalid_value
+from llmb.values.types.scalars import is_path
 
 
 def assemble_target(
@@ -32,11 +33,16 @@ def assemble_target(
     """
     if errors := [error for error in check_place(table) if error.message != REQUIRED_KEY]:
         raise SpecError(*errors)
+    workdir = table.workdir or str(home_folder() / "work")
+    if not is_path(workdir):
+        message = f"{invalid_value(workdir)}, which follows from LLMB_HOME"
+        expected = "a path without line breaks or other invisible characters"
+        raise SpecError(Fault(message=message, key="target.workdir", expected=expected))
     target = Target(
         scheduler=table.scheduler,
         name=table.name,
         host=table.host,
-        workdir=table.workdir or str(home_folder() / "work"),
+        workdir=workdir,
         shared=table.shared,
         max_jobs=table.max_jobs,
         options=options,
