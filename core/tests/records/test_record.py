@@ -343,3 +343,9 @@ def test_a_run_whose_record_cannot_be_read_is_a_fault_of_one_line(
     assert (done.returncode, done.stderr) == (2, f"llmb: {record.directory / file} {told}\n")
     [listed] = run_llmb.json("runs")["runs"]
     assert (listed["state"], listed["reason"]) == ("lost", f"{record.directory / file} {told}")
+
+
+def test_a_record_that_was_deleted_is_not_called_safe(record: RunRecord) -> None:
+    record.remove()
+    with pytest.raises(RecordError, match=r"was deleted; its job may continue"):
+        record.add_events([Running()])

@@ -43,6 +43,11 @@ def report_write_errors(directory: Path, remedy: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not remedy and not directory.exists():
+            reason = (
+                f"the record {directory} was deleted; its job may continue, and llmb can neither follow nor cancel it"
+            )
+            raise RecordError(reason) from error
         reason = error.strerror or str(error)
         remedy = remedy or f"nothing is lost; fix this, then resume with `llmb attach {directory.name}`"
         raise RecordError(f"cannot write the record {directory}: {reason}; {remedy}") from error
