@@ -204,6 +204,24 @@ def test_a_declared_framework_is_checked(old: str, new: str, is_valid: bool) -> 
     assert validator("framework file").is_valid(tomllib.loads(DECLARED.replace(old, new))) == is_valid
 
 
+@pytest.mark.parametrize(
+    ("table", "is_valid"),
+    [
+        ({"scheduler": "slurm", "host": "eos", "workdir": "/lustre/me", "partition": "batch"}, True),
+        ({"host": "eos"}, True),  # [target] of a spec adds the scheduler
+        ({"scheduler": "slurm", "sbatch": {"nice": 10}}, True),
+        ({"scheduler": "slurm", "container": {}}, False),  # a key of another scheduler
+        ({"scheduler": "slrm"}, False),
+        ({"scheduler": "slurm", "partitoin": "batch"}, False),
+        ({"scheduler": "slurm", "name": "eos"}, False),
+        ({"scheduler": "local", "max_jobs": 0}, False),
+    ],
+)
+def test_a_table_of_the_targets_file_is_checked(table: dict[str, Any], is_valid: bool) -> None:
+    assert validator("targets file").is_valid({"eos": table}) == is_valid
+    assert not validator("targets file").is_valid({**table, "eos": {}})  # keys outside of a table
+
+
 def classes() -> Iterator[type]:
     """Yield every class of a table that a user writes, with those of nested tables."""
     plugins = llmb.PluginRegistry()
@@ -223,7 +241,7 @@ def test_every_key_has_a_description(cls: type) -> None:
     assert [text for text in texts.values() if not text.description.endswith((".", ")"))] == []
 
 
-@pytest.mark.parametrize("kind", ["spec", "recipe", "framework file"])
+@pytest.mark.parametrize("kind", ["spec", "targets file", "recipe", "framework file"])
 def test_descriptions_are_markdown(kind: Any) -> None:
     assert "``" not in json.dumps(llmb.json_schema(kind))
 
@@ -235,7 +253,7 @@ def conditions(schema: Any) -> Iterator[Any]:
         yield from conditions(part)
 
 
-@pytest.mark.parametrize("kind", ["spec", "recipe", "framework file"])
+@pytest.mark.parametrize("kind", ["spec", "targets file", "recipe", "framework file"])
 def test_no_condition_forbids_keys_in_a_strict_editor(kind: Any) -> None:
     """Tombi takes a condition that excludes keys for the schema of the table, and warns of each key in the file."""
     found = [each for each in conditions(llmb.json_schema(kind)) if "not" in each]

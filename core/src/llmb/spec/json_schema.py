@@ -1,4 +1,4 @@
-"""The JSON Schemas of files: the spec for the installed plugins, a recipe, and a declared framework.
+"""The JSON Schemas of files: the spec and the targets file for the installed plugins, a recipe, a declared framework.
 
 A schema describes structure alone: tables, keys, types, bounds and names. It accepts errors that need more, such as a
 ``tp`` that does not divide the GPUs; `llmb validate` reports those.
@@ -25,7 +25,7 @@ from llmb.values.types.check_types import LISTS, MAPPINGS, encode
 from llmb.values.types.scalars import BUILT_IN, ValueType
 
 Schema = dict[str, Any]
-SchemaKind = Literal["spec", "recipe", "framework file"]
+SchemaKind = Literal["spec", "targets file", "recipe", "framework file"]
 
 FILE_ADDRESS = r"\.toml(#[^#]+)?$"
 """A recipe's address that is the path of a declared framework."""
@@ -42,7 +42,15 @@ _SWEEP: Schema = {
 @check_arguments
 def json_schema(kind: SchemaKind = "spec") -> dict[str, Any]:
     """Return the JSON Schema 2020-12 of a workload spec for the installed plugins, or of another file."""
-    file = _spec(PluginRegistry()) if kind == "spec" else _recipe() if kind == "recipe" else _table_schema(DeclaredFile)
+    match kind:
+        case "spec":
+            file = _spec(PluginRegistry())
+        case "targets file":
+            file = _targets_file(PluginRegistry())
+        case "recipe":
+            file = _recipe()
+        case "framework file":
+            file = _table_schema(DeclaredFile)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"llmb {kind}", **file}
 
 
@@ -76,19 +84,43 @@ def _one_or_list(schema: Schema) -> Schema:
 
 def _target(options: Mapping[str, Schema]) -> Schema:
     """Return the schema of [target]: its keys depend on the scheduler, which a table of the targets file may set."""
-    core = _table_schema(TargetTable)["properties"]
-    core["scheduler"]["enum"] = sorted(options)
-    any_key = {key: each for schema in options.values() for key, each in schema["properties"].items()}
+    core = _target_keys(options)
     cases = []
     for name, schema in options.items():
         keys = {**core, **schema["properties"]}
-        is_chosen = {"properties": {"scheduler": {"const": name}}, "required": ["scheduler"]}
         has_name = {"required": ["name"]}  # of a table that may have the required keys
         without, complete = _closed_table(keys), _closed_table(keys, schema.get("required", ()))
-        cases.append({"if": is_chosen, "then": {"if": has_name, "then": without, "else": complete}})
+        cases.append({"if": _has_scheduler(name), "then": {"if": has_name, "then": without, "else": complete}})
     needed = [{"required": ["scheduler"]}, {"required": ["name"]}]
-    all_keys = {**dict.fromkeys(any_key, True), **core}
-    return {**_closed_table(all_keys), "anyOf": needed, "allOf": cases}
+    return {**_any_scheduler(core, options), "anyOf": needed, "allOf": cases}
+
+
+def _targets_file(registry: PluginRegistry) -> Schema:
+    """Return the schema of the targets file: any names of tables, in which [target] of a spec may add every key."""
+    options = _options(registry, "scheduler")
+    core = {key: each for key, each in _target_keys(options).items() if key != "name"}
+    cases = [
+        {"if": _has_scheduler(name), "then": _closed_table({**core, **schema["properties"]})}
+        for name, schema in options.items()
+    ]
+    return {"type": "object", "additionalProperties": {**_any_scheduler(core, options), "allOf": cases}}
+
+
+def _target_keys(options: Mapping[str, Schema]) -> Schema:
+    """Return the keys of a target that do not depend on the scheduler, with the names of the installed ones."""
+    keys: Schema = _table_schema(TargetTable)["properties"]
+    keys["scheduler"]["enum"] = sorted(options)
+    return keys
+
+
+def _has_scheduler(name: str) -> Schema:
+    return {"properties": {"scheduler": {"const": name}}, "required": ["scheduler"]}
+
+
+def _any_scheduler(core: Schema, options: Mapping[str, Schema]) -> Schema:
+    """Return a table that accepts the options of all schedulers."""
+    any_key: Schema = {key: True for schema in options.values() for key in schema["properties"]}
+    return _closed_table({**any_key, **core})
 
 
 def _framework_if(name: str, options: Schema) -> Schema:
