@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from llmb.parsing.file_filter import experiment, is_named_like_a_log
+from llmb.parsing.file_filter import experiment, files_below, is_named_like_a_log
+from llmb.values.errors import LogError
 from llmb.values.log_file_names import LogFiles
 
 
@@ -59,3 +62,28 @@ def test_these_are_not(name: str) -> None:
 @pytest.mark.parametrize(("name", "known_as"), [("run-7.out.gz", "7"), ("other.log.xz", "other"), ("a.b.log", "a.b")])
 def test_a_log_is_known_by_the_name_that_it_had_before_it_was_compressed(name: str, known_as: str) -> None:
     assert experiment(Path(name), LogFiles(experiment=r"^run-(\d+)\.out$")) == known_as
+
+
+def test_a_folder_with_too_many_files_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llmb.parsing.file_filter.MOST_FILES", 2)
+    for name in "abc":
+        (tmp_path / name).touch()
+    with pytest.raises(LogError, match="has more than 2 files; name the folder with the logs"):
+        list(files_below(tmp_path, LogFiles()))
+    (tmp_path / "c").unlink()
+    assert [path.name for path in files_below(tmp_path, LogFiles())] == ["a", "b"]
+
+
+def test_a_folder_that_disappears_meanwhile_hides_no_other_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("kept/log", "removed/log"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    scan = os.scandir
+
+    def remove_first(folder: object) -> object:
+        if os.path.basename(str(folder)) == "removed":
+            shutil.rmtree(str(folder))
+        return scan(folder)  # type: ignore[call-overload]  # as os.walk calls it
+
+    monkeypatch.setattr(os, "scandir", remove_first)
+    assert list(files_below(tmp_path, LogFiles())) == [tmp_path / "kept/log"]

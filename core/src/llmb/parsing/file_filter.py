@@ -6,10 +6,14 @@ import os
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from itertools import islice
 from pathlib import Path
 
 from llmb.values.errors import Fault, LogError
 from llmb.values.log_file_names import LogFiles
+
+MOST_FILES = 100_000
+"""The most files of a folder. More are the whole disk of a user rather than the logs of a job."""
 
 BEGIN = 64 << 10
 """Bytes at the beginning of a file that show whether it is text. Each other part of a sample has this size, too."""
@@ -37,14 +41,18 @@ LIKE_A_LOG = re.compile(
 def files_below(folder: Path, known: LogFiles) -> Iterator[Path]:
     """Yield the files in a folder and below it, sorted by path, except files that the framework excludes.
 
-    Raise LogError if the folder is unreadable.
+    Raise LogError if the folder is unreadable, or has more than `MOST_FILES`.
     """
     try:
-        with os.scandir(folder):  # rglob ignores an unreadable folder
-            files = sorted(path for path in folder.rglob("*") if os.path.isfile(path))
+        os.scandir(folder).close()  # os.walk ignores an unreadable folder
     except OSError as error:
         raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(folder))) from error
-    for path in files:
+    walked = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    files = list(islice(filter(os.path.isfile, walked), MOST_FILES + 1))
+    if len(files) > MOST_FILES:
+        message = f"has more than {MOST_FILES:,} files; name the folder with the logs"
+        raise LogError(Fault(message=message, file=str(folder)))
+    for path in sorted(map(Path, files)):
         if not _is_any(_name(path), known.other):
             yield path
 
