@@ -239,6 +239,14 @@ def test_the_remedy_of_a_failed_import_names_the_host(package: str, file: str, m
     assert "`getent hosts reg.example`" in failure.remedy
 
 
+def test_a_message_that_does_not_match_the_pattern_of_a_signature_has_no_remedy() -> None:
+    signatures = llmb.read_signatures("llmb_slurm", "failure_signatures.toml")
+    assert known_failure("bash: line 7: /lustre/cache/done: Permission denied", signatures) is None
+    mount = known_failure("enroot-mount: failed to mount: /home/me at /data: Permission denied", signatures)
+    assert mount
+    assert "namei -l" in mount.remedy
+
+
 def test_lines_of_a_spec_are_valid() -> None:
     lines = {line for line in quoted_in_code() if SPEC_LINE.fullmatch(line)}
     assert {"segment = false", "shared = true", 'workdir = "/path/to/folder"', 'runtime = "$other"'} <= lines

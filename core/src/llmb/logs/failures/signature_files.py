@@ -145,13 +145,18 @@ def known_failure(message: str, more: Iterable[Signature]) -> Failure | None:
 
     Commands have the names of the message, such as that of a host.
     """
-    signatures = (each for each in (*known_signatures(), *more) if each.primary and each.needle in message)
+    signatures = (each for each in (*known_signatures(), *more) if each.primary and _occurs(each, message))
     if (signature := next(signatures, None)) is None:
         return None
     match = re.search(signature.pattern, message) if signature.pattern else None
     detail = match.groupdict().get("detail") if match else None
     cause = signature.cause_with(detail) if detail else signature.cause_in(message[message.index(signature.needle) :])
     return fill_commands(Failure(cause=cause, remedy=signature.remedy, origin=signature.origin or None), {})
+
+
+def _occurs(signature: Signature, message: str) -> bool:
+    """Check whether a message contains the text of a signature, and matches its pattern if it has one."""
+    return signature.needle in message and re.search(signature.pattern, message) is not None
 
 
 def _signatures_in(file: Traversable) -> Iterator[Signature]:
