@@ -214,8 +214,8 @@ class TargetTable:
     Example: ``true``
     """
     max_jobs: PositiveInt | None = None
-    """At most this many runs of this sweep are pending or running at a time. The others are submitted only while
-    a process follows them. Default: no limit. Example: ``16``
+    """At most this many runs of this sweep are pending or running at a time on this target. The others are submitted
+    only while a process follows them. Default: no limit. Example: ``16``
     """
     gpus_per_node: PositiveInt | None = None
     """GPUs of a node, such as 8 for H100 and 4 for GB200. Default: the GPU type's. Example: ``4``"""
