@@ -10,7 +10,10 @@ def home_folder() -> Path:
         return Path(os.path.expanduser(set_by_user)).absolute()
     from platformdirs import user_data_path  # not needed if the variable is set
 
-    return user_data_path("llmb", appauthor=False)
+    try:
+        return user_data_path("llmb", appauthor=False)
+    except RuntimeError:  # the user has no home directory; HOME of the jobs is then / too
+        return Path("/.local/share/llmb")
 
 
 def runs_folder() -> Path:
@@ -22,7 +25,10 @@ def config_folder() -> Path:
     """Return ``llmb`` in the user's configuration directory: the targets file, and recipes of the user."""
     from platformdirs import user_config_path
 
-    return user_config_path("llmb", appauthor=False)
+    try:
+        return user_config_path("llmb", appauthor=False)
+    except RuntimeError:  # as above
+        return Path("/.config/llmb")
 
 
 def targets_file() -> Path:
