@@ -115,6 +115,13 @@ def test_defaults_of_fields_are_visible_to_every_type_checker() -> None:
     assert found == []
 
 
+def test_no_pattern_has_a_possessive_group() -> None:
+    """Before Python 3.11.5, ``(?:a(?=b))?+`` matches "a" of "ac". An atomic group such as ``(?>a(?=b)|)`` does not."""
+    possessive = re.compile(r"(?<!\\)\)(?:[?*+]|\{[\d,]+\})\+")
+    files = [path for path in tracked_files("*.py", "*.toml") if not is_test(path)]
+    assert [str(path) for path in files if possessive.search(path.read_text())] == []
+
+
 def test_pages_are_wrapped() -> None:
     pages = {str(page.relative_to(ROOT)): page for page in tracked_files("*.md")}
     assert [f"{name}:{n}" for name, page in pages.items() for n, line in prose(page) if len(line) > LONGEST_LINE] == []

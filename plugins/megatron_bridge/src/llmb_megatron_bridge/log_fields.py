@@ -25,7 +25,7 @@ _NAMES = {
 """Printed names of the attributes of a Step, with the divisor of the printed value."""
 
 _NUMBER = re.compile(
-    rb"\s*([-+]?(?:(?:[1-9]\d{0,2}(?:,\d{3}(?!\d))++|\d++)(?:\.\d*+)?(?:[eE][-+]?\d++)?+|(?i:nan|inf)))"
+    rb"\s*([-+]?(?:(?:[1-9]\d{0,2}(?>(?:,\d{3}(?!\d))+)|\d++)(?:\.\d*+)?(?>[eE][-+]?\d++|)|(?i:nan|inf)))"
     rb"([KMBT]\b|[GTP]FLOPS\b)?(?!:|,\d|[dhm] \d+[hms])"
 )
 _SUFFIXES = {None: 1.0, b"K": 1e3, b"M": 1e6, b"B": 1e9, b"T": 1e12}  # Swiss AI

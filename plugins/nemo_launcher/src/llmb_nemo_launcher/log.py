@@ -31,7 +31,7 @@ _PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
 _ITERATION = re.compile(rb"Training epoch \d+, iteration (\d{1,15})/(\d{1,15}) \| ")
 _DLLOGGER = re.compile(rb"DLL \S+ \S+ - (\d{1,15}) ")
 _BUFFER_SIZE = re.compile(rb"(?:^|[\s|])buffer_size: (\d{1,6})\s*$")
-_NUMBER = re.compile(r"-?(?:\d++(?:\.\d++)?+(?!\.|,\d)(?:e[+-]?\d+)?|nan|inf)")
+_NUMBER = re.compile(r"-?(?:\d++(?>\.\d++|)(?!\.|,\d)(?:e[+-]?\d+)?|nan|inf)")
 _FOUR_DIGITS = re.compile(r"(?!0*\.?0)[\d.]{5}")
 
 

@@ -21,15 +21,15 @@ SHORTEST_NEEDLE: Final = 2
 SKIP: Final = "..."
 
 NUMBER: Final = (
-    rb"[-+]?+(?:(?>[0-9]{1,3}+(?:,[0-9]{3}){1,12}+(?!,?[0-9])|[0-9]{1,40}+)(?:\.[0-9]{0,40}+)?+|\.[0-9]{1,40}+)"
-    rb"(?:[eE][-+]?+[0-9]{1,4}+|[kKMGBT](?!\w))?|[-+]?+(?i:nan|inf(?:inity)?+)"
+    rb"[-+]?+(?:(?>[0-9]{1,3}+(?>(?:,[0-9]{3}){1,12})(?!,?[0-9])|[0-9]{1,40}+)(?>\.[0-9]{0,40}+|)|\.[0-9]{1,40}+)"
+    rb"(?:[eE][-+]?+[0-9]{1,4}+|[kKMGBT](?!\w))?|[-+]?+(?i:nan|inf(?>inity|))"
 )
 """A number with or without sign, thousands separators, fraction, and exponent or suffix such as K; NaN or infinity.
 
 The suffix belongs to the text after the number if that text begins with the letter, as in ``{time_ms}K``.
 """
 
-CLOCK: Final = rb"(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T_])?+[0-9]{1,3}+:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9}+)?+"
+CLOCK: Final = rb"(?>[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T_]|)[0-9]{1,3}+:[0-9]{2}:[0-9]{2}(?>[.,][0-9]{1,9}+|)"
 """A time of day, with or without a date."""
 
 DAY_S: Final = 86400
