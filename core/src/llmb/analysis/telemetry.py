@@ -7,8 +7,9 @@ pause: nvidia-smi reports the mean power of a second, in which a GPU that starts
 from __future__ import annotations
 
 import statistics
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import attrs
 
@@ -47,6 +48,8 @@ MOST_ERRORS = 20
 
 JOULES_PER_KWH = 3.6e6
 
+Quantity = Literal["power_w", "sm_clock_mhz", "temperature_c"]
+
 
 @attrs.frozen(kw_only=True)
 class GpuProblem:
@@ -84,24 +87,20 @@ class Telemetry:
 
 @attrs.frozen
 class _Sample:
-    """The values of one sample of a GPU that are summarised, None for ``[N/A]``. ``reasons`` are bits."""
+    """The values of one sample of a GPU, None for ``[N/A]``. Means are taken of ``values``. ``reasons`` are bits."""
 
-    power_w: float | None
-    sm_clock_mhz: float | None
-    temperature_c: float | None
+    values: Mapping[Quantity, float | None]
     reasons: int
     is_busy: bool
     ecc_errors: float | None
 
     @classmethod
-    def of(cls, values: Sequence[str]) -> Self:
+    def of(cls, fields: Sequence[str]) -> Self:
         """Return a sample: the fields of telemetry.sh after the index. Raise ValueError if they are damaged."""
-        power, clock, _, temperature, reasons, _, utilisation, _, ecc = values
+        power, clock, _, temperature, reasons, _, utilisation, _, ecc = fields
         percent = _number(utilisation)
         return cls(
-            power_w=_number(power),
-            sm_clock_mhz=_number(clock),
-            temperature_c=_number(temperature),
+            values={"power_w": _number(power), "sm_clock_mhz": _number(clock), "temperature_c": _number(temperature)},
             reasons=int(reasons, 16) if reasons.startswith("0x") else 0,
             is_busy=percent is None or percent >= BUSY_PERCENT,
             ecc_errors=_number(ecc),
@@ -109,48 +108,32 @@ class _Sample:
 
 
 @attrs.define
-class _Mean:
-    """A mean that values are added to."""
-
-    total: float = 0.0
-    count: int = 0
-
-    def add(self, value: float | None) -> None:
-        """Add a value, if it is known."""
-        if value is not None:
-            self.total += value
-            self.count += 1
-
-    @property
-    def value(self) -> float | None:
-        """The mean, or None without a value."""
-        return self.total / self.count if self.count else None
-
-
-@attrs.define
-class _Means:
-    """Means over some samples of one GPU."""
+class _Sums:
+    """Sums of the known values of some samples of one GPU, and their numbers."""
 
     samples: int = 0
-    power_w: _Mean = attrs.field(factory=_Mean)
-    sm_clock_mhz: _Mean = attrs.field(factory=_Mean)
-    temperature_c: _Mean = attrs.field(factory=_Mean)
+    totals: defaultdict[Quantity, float] = attrs.field(factory=lambda: defaultdict(float))
+    counts: Counter[Quantity] = attrs.field(factory=Counter)
 
     def add(self, sample: _Sample) -> None:
-        """Add a sample."""
         self.samples += 1
-        self.power_w.add(sample.power_w)
-        self.sm_clock_mhz.add(sample.sm_clock_mhz)
-        self.temperature_c.add(sample.temperature_c)
+        for quantity, value in sample.values.items():
+            if value is not None:
+                self.totals[quantity] += value
+                self.counts[quantity] += 1
+
+    def mean(self, quantity: Quantity) -> float | None:
+        """Return the mean, or None without a value."""
+        return self.totals[quantity] / self.counts[quantity] if self.counts[quantity] else None
 
 
 @attrs.define
 class _Gpu:
     """The samples of one GPU: all busy ones, and those of them that are not beside a pause."""
 
-    busy: _Means = attrs.field(factory=_Means)
-    inside: _Means = attrs.field(factory=_Means)
-    reasons: dict[int, int] = attrs.field(factory=dict)
+    busy: _Sums = attrs.field(factory=_Sums)
+    inside: _Sums = attrs.field(factory=_Sums)
+    reasons: Counter[int] = attrs.field(factory=Counter)
     last: _Sample | None = None
     last_follows_pause: bool = False
     idle: int = 0
@@ -158,7 +141,6 @@ class _Gpu:
     ecc_errors: float = 0.0  # rises of the counter, which a reset of the GPU sets to 0
 
     def add(self, sample: _Sample) -> None:
-        """Add a sample."""
         if sample.ecc_errors is not None:
             if self.last_ecc is not None:
                 self.ecc_errors += max(0.0, sample.ecc_errors - self.last_ecc)
@@ -167,17 +149,15 @@ class _Gpu:
             self.idle += 1
             return
         self.busy.add(sample)
-        for bit in THROTTLING:
-            self.reasons[bit] = self.reasons.get(bit, 0) + bool(sample.reasons & bit)
+        self.reasons.update(bit for bit in THROTTLING if sample.reasons & bit)
         follows_pause = self.last is None or self.idle >= PAUSE_SAMPLES
         if self.last and not follows_pause and not self.last_follows_pause:
             self.inside.add(self.last)
         self.last, self.last_follows_pause, self.idle = sample, follows_pause, 0
 
-    @property
-    def means(self) -> _Means:
-        """The means without the samples beside pauses, unless these are most."""
-        return self.inside if 2 * self.inside.samples >= self.busy.samples else self.busy
+    def mean(self, quantity: Quantity) -> float | None:
+        """Return the mean without the samples beside pauses, unless these are most."""
+        return (self.inside if 2 * self.inside.samples >= self.busy.samples else self.busy).mean(quantity)
 
 
 @attrs.define
@@ -212,15 +192,16 @@ def summarise_telemetry(lines: Iterable[str], metrics: Metrics | None, gpus: int
         except ValueError:  # two lines that were written at the same time
             continue
     busy = {place: gpu for place, gpu in samples.gpus.items() if gpu.busy.samples}
-    means = [gpu.means for gpu in busy.values()]
-    power_w = mean_of_known(each.power_w.value for each in means)
+    power_w, clock_mhz, temperature_c = (
+        mean_of_known(gpu.mean(quantity) for gpu in busy.values()) for quantity in get_args(Quantity)
+    )
     return Telemetry(
         nodes=len({node for node, _ in busy}),
         gpus=len(busy),
         samples=sum(gpu.busy.samples for gpu in busy.values()),
         power_w=power_w,
-        sm_clock_mhz=mean_of_known(each.sm_clock_mhz.value for each in means),
-        temperature_c=mean_of_known(each.temperature_c.value for each in means),
+        sm_clock_mhz=clock_mhz,
+        temperature_c=temperature_c,
         **_energies(power_w * gpus if power_w else None, metrics),
         cpu_share=max(samples.costs.values(), default=None),
         problems=tuple(_find_problems(samples, busy)),
@@ -240,7 +221,12 @@ def _energies(power_w: float | None, metrics: Metrics | None) -> dict[str, Any]:
 
 
 def _find_problems(samples: _Samples, busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem]:
-    yield from _find_throttled(busy)
+    for (node, index), gpu in sorted(busy.items()):
+        for bit, reason in THROTTLING.items():
+            share = gpu.reasons[bit] / gpu.busy.samples
+            if share >= THROTTLED_SHARE:
+                detail = f"{100 * share:.0f} % of the time ({reason})"
+                yield GpuProblem(node=node, gpu=index, problem="throttled", detail=detail)
     yield from _find_outliers(busy)
     for (node, index), gpu in sorted(samples.gpus.items()):
         if errors := int(gpu.ecc_errors):
@@ -250,28 +236,18 @@ def _find_problems(samples: _Samples, busy: Mapping[tuple[str, int], _Gpu]) -> I
             yield GpuProblem(node=node, gpu=index, problem="NVLink errors", detail=f"{name} +{end - begin}")
 
 
-def _find_throttled(busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem]:
-    for (node, index), gpu in sorted(busy.items()):
-        for bit, count in gpu.reasons.items():
-            if count / gpu.busy.samples >= THROTTLED_SHARE:
-                detail = f"{100 * count / gpu.busy.samples:.0f} % of the time ({THROTTLING[bit]})"
-                yield GpuProblem(node=node, gpu=index, problem="throttled", detail=detail)
-
-
 def _find_outliers(busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem]:
     """Yield the GPUs that are slower or hotter than most GPUs of the run."""
-    clocks = {place: mhz for place, gpu in sorted(busy.items()) if (mhz := gpu.means.sm_clock_mhz.value)}
-    usual_mhz = statistics.median(clocks.values()) if clocks else 0.0
-    for (node, index), mhz in clocks.items():
-        if mhz < (1 - SLOW_SHARE) * usual_mhz:
-            detail = f"SM clock {mhz:.0f} MHz, median {usual_mhz:.0f} MHz"
-            yield GpuProblem(node=node, gpu=index, problem="slow", detail=detail)
-    heat = {place: degrees for place, gpu in sorted(busy.items()) if (degrees := gpu.means.temperature_c.value)}
-    usual_c = statistics.median(heat.values()) if heat else 0.0
-    for (node, index), degrees in heat.items():
-        if degrees >= usual_c + HOT_C:
-            detail = f"{degrees:.0f} C, median {usual_c:.0f} C"
-            yield GpuProblem(node=node, gpu=index, problem="hot", detail=detail)
+    for quantity in ("sm_clock_mhz", "temperature_c"):
+        means = {place: mean for place, gpu in sorted(busy.items()) if (mean := gpu.mean(quantity))}
+        usual = statistics.median(means.values()) if means else 0.0
+        for (node, index), mean in means.items():
+            if quantity == "sm_clock_mhz" and mean < (1 - SLOW_SHARE) * usual:
+                detail = f"SM clock {mean:.0f} MHz, median {usual:.0f} MHz"
+                yield GpuProblem(node=node, gpu=index, problem="slow", detail=detail)
+            elif quantity == "temperature_c" and mean >= usual + HOT_C:
+                detail = f"{mean:.0f} C, median {usual:.0f} C"
+                yield GpuProblem(node=node, gpu=index, problem="hot", detail=detail)
 
 
 def _number(text: str) -> float | None:
