@@ -115,10 +115,12 @@ def projection_flops(model: Model, formula: FlopFormula) -> float:
     With heads x head size = h, projections and scores together become 12 L h^2 (1 + q/a + s/h) for "full" and
     12 L h^2 (1 + q/a + s/2h) for "causal", where q are the query groups and a the heads.
     """
-    count = _count_layers(model).attention
     if model.mla is not None:
-        return _TRAINING * count * _mla_projections(model, model.mla)
-    return _TRAINING * count * _projections(model, CONVENTIONS[formula])
+        products: float = _mla_projections(model, model.mla)
+    else:
+        groups = model.query_groups if CONVENTIONS[formula].grouped_keys else model.heads
+        products = model.hidden * head_size(model) * (2 * model.heads + 2 * groups)
+    return _TRAINING * _count_layers(model).attention * products
 
 
 def score_flops(model: Model, formula: FlopFormula) -> float:
@@ -139,12 +141,6 @@ def score_flops(model: Model, formula: FlopFormula) -> float:
 def head_size(model: Model) -> float:
     """Return the size of an attention head."""
     return model.head_size or model.hidden / model.heads
-
-
-def _projections(model: Model, convention: Convention) -> float:
-    """Return the multiply-adds per token of the projections to queries, keys and values, and of the output."""
-    groups = model.query_groups if convention.grouped_keys else model.heads
-    return model.hidden * head_size(model) * (2 * model.heads + 2 * groups)
 
 
 def _mla_projections(model: Model, mla: MultiLatentAttention) -> float:
@@ -186,8 +182,9 @@ def mamba_flops(model: Model) -> float:
 
 def mlp_flops(model: Model, formula: FlopFormula) -> float:
     """Return the FLOPs per token of all MLPs and experts: 18 L f h if gated (three matrices), else 12 L f h (two)."""
-    counts = _count_layers(model)
-    matrices = _matrices(model, CONVENTIONS[formula])
+    counts, gated_activations = _count_layers(model), CONVENTIONS[formula].gated_activations
+    is_gated = model.gated and (gated_activations is None or model.activation in gated_activations)
+    matrices = 3 if is_gated else 2
     dense = matrices * model.ffn * model.hidden
     return _TRAINING * (counts.dense * dense + counts.experts * _expert_products(model, formula, matrices))
 
@@ -204,12 +201,6 @@ def _expert_products(model: Model, formula: FlopFormula, matrices: int) -> int:
     return matrices * ffn * model.latent_size + 2 * model.hidden * model.latent_size + shared
 
 
-def _matrices(model: Model, convention: Convention) -> int:
-    """Return the number of matrices of an MLP that the convention counts."""
-    known = convention.gated_activations
-    return 3 if model.gated and (known is None or model.activation in known) else 2
-
-
 def mtp_projection_flops(model: Model) -> float:
     """Return the FLOPs per token of the norms and the projection before the layers of multi-token prediction.
 
@@ -221,15 +212,13 @@ def mtp_projection_flops(model: Model) -> float:
 
 
 def embedding_flops(model: Model, tp: int = 1) -> float:
-    """Return the FLOPs per token of the projection to the vocabulary: 6 V h, once more for each predicted token."""
-    return _TRAINING * _padded_vocab(model, tp) * model.hidden * (1 + model.mtp_depth)
+    """Return the FLOPs per token of the projection to the vocabulary: 6 V h, once more for each predicted token.
 
-
-def _padded_vocab(model: Model, tp: int) -> int:
-    """Return the vocabulary that the publisher counts, padded to a multiple of ``vocab_divisor`` x tp."""
-    vocab = model.flops_vocab or model.vocab
+    V is the vocabulary that the publisher counts, padded to a multiple of ``vocab_divisor`` x tp.
+    """
     multiple = model.vocab_divisor * tp if model.vocab_divisor else 1
-    return math.ceil(vocab / multiple) * multiple
+    vocab = math.ceil((model.flops_vocab or model.vocab) / multiple) * multiple
+    return _TRAINING * vocab * model.hidden * (1 + model.mtp_depth)
 
 
 def sequence_flops(
