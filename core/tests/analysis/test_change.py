@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from llmb.analysis.change import compare_repeats, kept_indices
-from llmb.analysis.mann_whitney import mann_whitney_p
+from llmb.analysis.change import compare_repeats, kept_indices, mann_whitney_p
 from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import Repeat

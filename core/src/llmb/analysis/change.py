@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
 import attrs
 
-from llmb.analysis.mann_whitney import mann_whitney_p
 from llmb.analysis.margins import Group, margin_of_change
 from llmb.analysis.verdict import Repeat, steady_states_of, windows_of
 
@@ -44,15 +45,32 @@ def compare_repeats(a: Sequence[Repeat], b: Sequence[Repeat]) -> Change:
     return change
 
 
-def _direction(change: float, margin: float) -> Call:
-    """Return the direction of a change that is larger than its margin."""
-    if abs(change) <= margin:
-        return "none"
-    return "slower" if change > 0 else "faster"
-
-
 def _compare(a: Group, b: Group) -> Change:
     change, margin = b.mean_s / a.mean_s - 1, margin_of_change(a, b)
+    call: Call = "none" if abs(change) <= margin else "slower" if change > 0 else "faster"
     enough = min(len(a), len(b)) >= LEAST_VALUES
     p = mann_whitney_p(a.times_s, b.times_s) if enough else None
-    return Change(a_s=a.mean_s, b_s=b.mean_s, change=change, margin=margin, call=_direction(change, margin), p=p)
+    return Change(a_s=a.mean_s, b_s=b.mean_s, change=change, margin=margin, call=call, p=p)
+
+
+def mann_whitney_p(a: Sequence[float], b: Sequence[float]) -> float:
+    """Return the probability that equal distributions give a rank sum as extreme as that of ``a``. Ties are exact.
+
+    Equal values share their mean rank. Each rank counts twice, so that it is an integer.
+    """
+    values = sorted([*a, *b])
+    ranks = [bisect_left(values, value) + bisect_right(values, value) + 1 for value in (*a, *b)]
+    observed, expected = sum(ranks[: len(a)]), len(a) * sum(ranks) / len(ranks)
+    sums = _count_rank_sums(ranks, len(a))
+    extreme = sum(count for total, count in sums.items() if abs(total - expected) >= abs(observed - expected) - 1e-9)
+    return extreme / sum(sums.values())
+
+
+def _count_rank_sums(ranks: Sequence[int], size: int) -> Counter[int]:
+    """Return how many choices of ``size`` ranks have each sum."""
+    sums: list[Counter[int]] = [Counter({0: 1}), *(Counter() for _ in range(size))]
+    for rank in ranks:
+        for chosen in range(size, 0, -1):
+            for total, count in sums[chosen - 1].items():
+                sums[chosen][total + rank] += count
+    return sums[size]
