@@ -52,11 +52,6 @@ class Repeat:
         return self.steady_state.relative_noise(self.window.count)
 
     @property
-    def difference(self) -> float:
-        """The relative difference of the window from the steady state; 0 if that is unknown."""
-        return self.window.step_time_s / self.steady_state.step_time_s - 1 if self.steady_state else 0.0
-
-    @property
     def is_off(self) -> bool:
         """True if the window does not represent the steady state."""
         steady, window = self.steady_state, self.window
@@ -118,9 +113,10 @@ def describe_difference(repeat: Repeat) -> str:
     if steady is None:
         return ""
     steps = f"step {window.last}" if window.first == window.last else f"steps {window.first} to {window.last}"
-    cause = "it may include a checkpoint" if repeat.difference > 0 else "its step times may be incomplete"
+    ratio = window.step_time_s / steady.step_time_s
+    cause = "it may include a checkpoint" if ratio > 1 else "its step times may be incomplete"
     return (
-        f"the window ({steps}, {window.step_time_s:.4g} s) took {1 + repeat.difference:.3g} x the steady state "
+        f"the window ({steps}, {window.step_time_s:.4g} s) took {ratio:.3g} x the steady state "
         f"({steady.step_time_s:.4g} s, steps {steady.first} to {steady.last}); {cause}"
     )
 
