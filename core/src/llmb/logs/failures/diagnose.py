@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -13,14 +13,15 @@ import attrs
 from llmb.logs.failures.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below
 from llmb.logs.failures.exceptions import (
     AT_THE_END,
+    CHAINED,
     SEARCHED,
-    LoggedError,
+    TailLine,
+    exception_in,
     find_errors,
     first_exception,
-    is_chained,
     read_tail,
 )
-from llmb.logs.failures.failure_evidence import LONGEST_LINE, LogLine, last_lines
+from llmb.logs.failures.failure_evidence import LONGEST_LINE
 from llmb.logs.failures.launcher_reports import find_reported_exception, follows_report, order_reports, read_report
 from llmb.logs.failures.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
 from llmb.logs.failures.signature_search import Hit, SignatureSearch, line_at, search_signatures, text_below, text_of
@@ -31,7 +32,12 @@ from llmb.logs.read_blocks import read_part, tail_starts
 from llmb.values.failure import UNKNOWN, Failure, Signature
 from llmb.values.frozen import FrozenMap
 
-SEE_FIRST_RANK: Final = f"find the error of this process among {FIRST_ERRORS}"
+PROCESS_FAILED: Final = Signature(
+    needle=UNKNOWN,
+    cause=f"{UNKNOWN}: a process failed",
+    remedy=f"find the error of this process among {FIRST_ERRORS}",
+)
+"""The cause of an exception that only reports another process."""
 
 PEER_DIED: Final = "another process of the run died"
 """The cause of signatures that processes also print while a scheduler ends all of them."""
@@ -42,7 +48,11 @@ IMPORT_ERRORS: Final = ("ImportError", "ModuleNotFoundError")
 OF_LAUNCHERS: Final = ("CalledProcessError",)
 """Exceptions that launchers raise because of another process, besides those that name the connection to it."""
 
-_Errors = Mapping[Path, Sequence[LoggedError]]  # the errors in each log
+SEARCHED_FOR_RANK: Final = 256 << 10
+"""Bytes at the end of a log in which the last line of a rank is searched."""
+
+_Errors = Mapping[Path, Sequence[TailLine]]  # the errors in each log
+_PlacedLine = tuple[Path, int, bytes]  # a log, the byte where a line begins, and the line
 
 FROM_THE_START: Mapping[Path, int] = FrozenMap()
 
@@ -146,7 +156,7 @@ class Diagnosis:
         Without a signature, it counts only if the process continued after the import, and if no launcher raised it. If
         the same error follows, another process without a label printed it.
         """
-        if LoggedError(hit.offset, evidence.encode(), ended_rank=False).exception not in IMPORT_ERRORS:
+        if exception_in(evidence.encode()) not in IMPORT_ERRORS:
             return None
         line = line_at(hit.path, hit.offset).raw  # the evidence of a long line is shortened
         rank, text = self._process(hit.path, line).rank, text_of(line)
@@ -156,13 +166,13 @@ class Diagnosis:
         if final is None:
             return None
         between = read_part(hit.path, hit.offset, min(final.offset, hit.offset + SIDE_EFFECTS))
-        if is_chained(between):
+        if CHAINED.search(between):
             return None
         if (found := self._signature_in(hit.path, final)) and found.weight == 0:
             return self._failure(found.signature, found.path, found.offset, found.cause)
         lines = [each for each in read_tail(between) if each.kind == "text" and not self.search.is_report(each.line)]
         continued = sum(self._process(hit.path, each.line).rank == rank for each in lines) > AT_THE_END
-        return self._exception(hit.path, final) if continued and final.exception not in OF_LAUNCHERS else None
+        return self._exception(hit.path, final) if continued and exception_in(final.line) not in OF_LAUNCHERS else None
 
     def _explanation(self, hit: Hit) -> Failure | None:
         """Return the cause to which this one yields, such as the full disk that left a damaged file, or None.
@@ -199,7 +209,7 @@ class Diagnosis:
                 return self._exception(hit.path, error, hit.process)
         return None
 
-    def _signature_in(self, path: Path, error: LoggedError) -> Hit | None:
+    def _signature_in(self, path: Path, error: TailLine) -> Hit | None:
         """Return the signature in the line of an error, or None."""
         hit = self.search.find(path, error.offset)
         return hit if hit and hit.offset <= error.offset + len(error.line) else None
@@ -210,16 +220,7 @@ class Diagnosis:
         if not ended:
             return None
         path, error = ended[-1]
-        line = line_at(path, error.offset)
-        process = self._processes.complete(self._process(path, line.raw))
-        return Failure(
-            cause=f"{UNKNOWN}: a process failed",
-            evidence=line.text,
-            line=line.number,
-            rank=process.rank,
-            host=process.host,
-            remedy=SEE_FIRST_RANK,
-        )
+        return self._failure(PROCESS_FAILED, path, error.offset, PROCESS_FAILED.cause)
 
     def errors(self, hits: Mapping[Path, int]) -> _Errors:
         """Return the errors before the hit in each log, or at the end of a log without a hit."""
@@ -234,8 +235,8 @@ class Diagnosis:
             logs[path] = [attrs.evolve(error, offset=start + error.offset) for error in found]
         return logs
 
-    def _exception(self, path: Path, error: LoggedError, process: Process = NOBODY) -> Failure:
-        signature = signature_of_exception(error.exception)
+    def _exception(self, path: Path, error: TailLine, process: Process = NOBODY) -> Failure:
+        signature = signature_of_exception(exception_in(error.line))
         failure = self._failure(signature, path, error.offset, signature.cause, process)
         if not failure.evidence.endswith(":"):
             return failure
@@ -245,15 +246,21 @@ class Diagnosis:
     def _report(self, hit: Hit, errors: _Errors) -> Failure:
         """Return an unknown cause, with the last error or line of the process that ended first as evidence."""
         hit = next(iter(self._reports), hit)
-        every = (LogLine(path, error.line, error.offset) for path, found in errors.items() for error in found)
-        lines = [each for each in every if not self.search.is_report(each.text)]
-        at_end = last_lines(self.paths, self.starts, self.search.is_report)
-        of_rank = self._of_rank(lines, hit.process.rank) or self._of_rank(at_end, hit.process.rank)
-        last = (of_rank or lines or [LogLine(hit.path, b"", hit.offset)])[-1]
-        return self._failure(hit.signature, last.path, last.offset, f"{UNKNOWN}: {hit.cause}", hit.process)
+        every = ((path, error) for path, found in errors.items() for error in found)
+        lines = [(path, error.offset, error.line) for path, error in every if not self.search.is_report(error.line)]
+        of_rank = self._of_rank(lines, hit.process.rank) or self._of_rank(self._last_lines(), hit.process.rank)
+        path, offset, _ = (of_rank or lines or [(hit.path, hit.offset, b"")])[-1]
+        return self._failure(hit.signature, path, offset, f"{UNKNOWN}: {hit.cause}", hit.process)
 
-    def _of_rank(self, lines: Iterable[LogLine], rank: int | None) -> list[LogLine]:
-        return [each for each in lines if rank is not None and self._process(each.path, each.text).rank == rank]
+    def _of_rank(self, lines: Iterable[_PlacedLine], rank: int | None) -> list[_PlacedLine]:
+        return [each for each in lines if rank is not None and self._process(each[0], each[2]).rank == rank]
+
+    def _last_lines(self) -> Iterator[_PlacedLine]:
+        """Yield the lines at the ends of the logs that are no reports of launchers and no stack traces."""
+        for path, start in tail_starts(self.paths, self.starts, SEARCHED_FOR_RANK).items():
+            for line in read_tail(read_part(path, start, path.stat().st_size)):
+                if line.kind == "text" and not self.search.is_report(line.line):
+                    yield path, start + line.offset, line.line
 
     def _failure(self, signature: Signature, path: Path, offset: int, cause: str, process: Process = NOBODY) -> Failure:
         line = line_at(path, offset)

@@ -60,7 +60,8 @@ _REPORTED = re.compile(
 """Lines before exceptions that do not end the process: in a finalizer, in another thread, in a log handler, in the
 import of an optional module."""
 
-_CHAINED = re.compile(rb"During handling of the above exception|The above exception was the direct cause")
+CHAINED: Final = re.compile(rb"During handling of the above exception|The above exception was the direct cause")
+"""A line between an exception and one that it caused, or that occurred while it was handled."""
 
 _OUTERMOST_FRAMES = (b", in <module>", b", in _run_module_as_main")
 """Ends of the first frame of an exception that nothing caught. The traceback of a caught one begins where it is caught.
@@ -107,50 +108,40 @@ _REPORT = re.compile(
 """Lines of launchers and libraries about the end of a process. They do not show that the process continued."""
 
 
-Kind = Literal["error", "ignored error", "report", "text"]
-
-
 @attrs.define
 class TailLine:
     """A line without its line end, the byte where the line begins, and its kind. Stack traces are left out.
 
-    ``uncaught`` is True for an exception that ended its process according to its traceback.
+    ``uncaught`` is True for an exception that ended its process according to its traceback. ``ended_rank`` is True for
+    an error that nothing caught, or that almost no line of the same rank follows; `find_errors` sets it.
     """
 
     offset: int
     line: bytes
     label: bytes
-    kind: Kind
+    kind: Literal["error", "ignored error", "report", "text"]
     uncaught: bool = False
+    ended_rank: bool = False
 
 
-@attrs.frozen
-class LoggedError:
-    """The line of an exception or a fatal message.
-
-    ``ended_rank`` is True if almost no line of the same rank follows it, or if nothing caught the exception.
-    """
-
-    offset: int
-    line: bytes
-    ended_rank: bool
-
-    @property
-    def exception(self) -> str:
-        """The name of the exception, or "" if the line has no exception or another process caused it."""
-        text = _unlabelled(self.line).strip()
-        match = _NAME.match(text)
-        if not match or _FROM_OTHERS.search(text) or text.startswith(b"Fatal Python error"):
-            return ""
-        if match[3]:
-            return match[3].decode()
-        joined = _JOINED.fullmatch(match[2])
-        name = joined[1] if joined else match[2]
-        is_common = name in (b"Error", b"Exception") or name[:1].islower()
-        return (match[0].rstrip(b": ") if is_common else name).decode()
+def exception_in(line: bytes) -> str:
+    """Return the name of the exception in a line, or "" if it has none or if another process caused the exception."""
+    text = split_label(plain_text(line))[1]
+    if margin := _MARGIN.match(text):
+        text = text[margin.end() :]
+    text = text.strip()
+    match = _NAME.match(text)
+    if not match or _FROM_OTHERS.search(text) or text.startswith(b"Fatal Python error"):
+        return ""
+    if match[3]:
+        return match[3].decode()
+    joined = _JOINED.fullmatch(match[2])
+    name = joined[1] if joined else match[2]
+    is_common = name in (b"Error", b"Exception") or name[:1].islower()
+    return (match[0].rstrip(b": ") if is_common else name).decode()
 
 
-def find_errors(tail: bytes, reports: Callable[[bytes], object] = lambda _line: False) -> list[LoggedError]:
+def find_errors(tail: bytes, reports: Callable[[bytes], object] = lambda _line: False) -> list[TailLine]:
     """Return the errors among the last `RECENT` lines of each rank, in the order of the log.
 
     Exceptions that did not end a process are left out, and exceptions that caused the next one. ``reports`` is true
@@ -161,28 +152,24 @@ def find_errors(tail: bytes, reports: Callable[[bytes], object] = lambda _line: 
     ranks = defaultdict[bytes, list[TailLine]](list)
     for line in read_tail(tail):
         if line.kind == "text" and reports(line.line):
-            line = attrs.evolve(line, kind="report")
+            line.kind = "report"
         ranks[line.label].append(line)
     return sorted((error for lines in ranks.values() for error in _errors_of(lines)), key=lambda error: error.offset)
 
 
-def first_exception(errors: Sequence[LoggedError], *, ended: bool = False) -> LoggedError | None:
+def first_exception(errors: Sequence[TailLine], *, ended: bool = False) -> TailLine | None:
     """Return the first exception that ended a rank. Without one, return the last exception unless ``ended``."""
-    own = [error for error in errors if error.exception]
+    own = [error for error in errors if exception_in(error.line)]
     final = next((error for error in own if error.ended_rank), None)
     return final or (own[-1] if own and not ended else None)
 
 
-def is_chained(text: bytes) -> bool:
-    """Check whether a text connects an exception to one that it caused, or that occurred while it was handled."""
-    return _CHAINED.search(text) is not None
-
-
-def _errors_of(lines: Sequence[TailLine]) -> Iterator[LoggedError]:
+def _errors_of(lines: Sequence[TailLine]) -> Iterator[TailLine]:
     allowed = float(AT_THE_END)
     for line in reversed(lines[-RECENT:]):
         if line.kind == "error":
-            yield LoggedError(line.offset, line.line, ended_rank=line.uncaught or allowed >= 0)
+            line.ended_rank = line.uncaught or allowed >= 0
+            yield line
             allowed += AT_THE_END
         elif line.kind == "text":
             allowed -= 1
@@ -191,29 +178,17 @@ def _errors_of(lines: Sequence[TailLine]) -> Iterator[LoggedError]:
 
 
 @attrs.define
-class _Trace:
-    """Stack frames that a rank printed after its last ordinary line.
-
-    ``uncaught`` is True if, according to the first frame, nothing catches the exception. ``of_tracker`` is True if the
-    last frame is one of Python's resource tracker.
-    """
-
-    uncaught: bool
-    of_tracker: bool
-
-
-@attrs.define
 class _Rank:
     """The lines of a rank, as far as they decide what its next line is.
 
-    ``reported`` is the number of announced exceptions that end no process and are still to come, within ``patience``
-    lines. An exception that nothing caught is one of them only without a line between. ``task_error`` is the last line
-    if it is an exception of a Ray task.
+    ``frames`` are the stack frames since the last ordinary line. ``reported`` is the number of announced exceptions
+    that end no process and are still to come, within ``patience`` lines. An exception that nothing caught is one of
+    them only without a line between. ``task_error`` is the last line if it is an exception of a Ray task.
     """
 
     in_group: bool = False
     code_follows: bool = False
-    trace: _Trace | None = None
+    frames: list[bytes] = attrs.field(factory=list)
     reported: int = 0
     patience: int = 0
     last_error: TailLine | None = None
@@ -227,12 +202,11 @@ class _Rank:
         return text
 
     def is_trace(self, text: bytes) -> bool:
-        """Check whether a line is blank or part of a stack trace, and keep what its frame shows."""
+        """Check whether a line is blank or part of a stack trace, and keep it if it is a frame."""
         is_code = self.code_follows and text.startswith(b"    ")
         self.code_follows = _TRACE.match(text) is not None
         if self.code_follows and b'File "' in text:
-            uncaught = self.trace.uncaught if self.trace else text.endswith(_OUTERMOST_FRAMES)
-            self.trace = _Trace(uncaught, of_tracker=_TRACKER in text)
+            self.frames.append(text)
         return self.code_follows or is_code or not text.strip()
 
     def read(self, line: TailLine, text: bytes) -> bool:
@@ -240,19 +214,19 @@ class _Rank:
 
         The line may show that the last error was not the final one.
         """
-        trace, self.trace = self.trace, None
+        frames, self.frames = self.frames, []
         stripped = text.strip()
-        if _CHAINED.match(stripped) and self.last_error:
+        if CHAINED.match(stripped) and self.last_error:
             self.last_error.kind = "ignored error"
             return False
-        is_error = _ERROR.match(stripped) or (trace and _AFTER_FRAMES.match(text))
-        if is_error and trace and trace.of_tracker:
+        is_error = _ERROR.match(stripped) or (frames and _AFTER_FRAMES.match(text))
+        if is_error and frames and _TRACKER in frames[-1]:
             return False
         if is_error:
-            line.uncaught = trace is not None and trace.uncaught
+            line.uncaught = bool(frames) and frames[0].endswith(_OUTERMOST_FRAMES)
             is_reported = self.reported and (not line.uncaught or self.patience == AT_THE_END)
             line.kind = "ignored error" if is_reported or _WRAPPER.match(stripped) else "error"
-            if self.task_error and trace:  # the cause of the task's error
+            if self.task_error and frames:  # the cause of the task's error
                 line.kind, line.uncaught = self.task_error.kind, self.task_error.uncaught
                 self.task_error.kind = "ignored error"
             self.last_error = line
@@ -288,10 +262,3 @@ def read_tail(tail: bytes) -> list[TailLine]:
                 kept.append(line)
         offset += len(whole)
     return kept
-
-
-def _unlabelled(line: bytes) -> bytes:
-    """Return a line without time, rank labels and colours, and without the margin of an exception group."""
-    _, text = split_label(plain_text(line))
-    margin = _MARGIN.match(text)
-    return text[margin.end() :] if margin else text

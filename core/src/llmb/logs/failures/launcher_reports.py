@@ -9,7 +9,7 @@ from operator import itemgetter
 import attrs
 
 from llmb.logs.failures.earliest_hit import AT_ONCE_S, SIDE_EFFECTS
-from llmb.logs.failures.exceptions import LoggedError, find_errors, first_exception
+from llmb.logs.failures.exceptions import TailLine, find_errors, first_exception
 from llmb.logs.failures.signature_search import Hit, raw_line_at
 from llmb.logs.processes import Report, task_of_line
 from llmb.logs.rank_labels import split_label
@@ -54,7 +54,7 @@ def follows_report(hit: Hit, reports: Sequence[Hit]) -> bool:
     return after_s is not None and after_s > AT_ONCE_S
 
 
-def find_reported_exception(hit: Hit) -> LoggedError | None:
+def find_reported_exception(hit: Hit) -> TailLine | None:
     """Return the exception whose traceback the report at a hit contains, or None."""
     section = read_part(hit.path, hit.offset, hit.offset + SIDE_EFFECTS)
     if not _TRACEBACK.search(section):  # much faster than the next search, and a log may have many reports
