@@ -140,7 +140,10 @@ class SignatureSearch:
                     return _below_code(hit, hits, data, begin)
                 best = min(best or hit, hit, key=attrgetter("weight"))
             if best is None or best.weight > 1:
-                best = self._lightest(self._new_hits(path, others, data, begin, len(kept), warnings=warnings), best)
+                for hit in self._new_hits(path, others, data, begin, len(kept), warnings=warnings):
+                    best = min(best or hit, hit, key=attrgetter("weight"))
+                    if best.weight <= 1:
+                        break
             start, kept = start + len(block), data[-OVERLAP:]
         return best
 
@@ -161,13 +164,6 @@ class SignatureSearch:
     def is_report(self, line: bytes) -> bool:
         """Check whether a line contains a signature that is not primary."""
         return bool(self._groups[1].find_named(plain_text(line)))
-
-    def _lightest(self, hits: Iterable[Hit], best: Hit | None) -> Hit | None:
-        for hit in hits:
-            best = min(best or hit, hit, key=attrgetter("weight"))
-            if best.weight <= 1:
-                break
-        return best
 
     def _new_hits(
         self, path: Path, search: TextSearch, data: bytes, begin: int, searched: int, *, warnings: bool
@@ -202,13 +198,8 @@ def _is_warning(hit: Hit, data: bytes, place: int) -> bool:
     if _OF_NCCL in before:
         return False
     has_level = any(_WARNING.search(part) for part in (before[:PREFIX], before[-PREFIX:]))
-    return has_level or _RETRIED in _LINE_END.split(_part_of(hit, data, place), 1)[0]
-
-
-def _part_of(hit: Hit, data: bytes, place: int) -> bytes:
-    """Return `BELOW` bytes from a hit on. Only those behind a block are read from the file again, which takes long."""
-    part = data[place : place + BELOW]
-    return part if len(part) == BELOW or b"\n" in part else read_part(hit.path, hit.offset, hit.offset + BELOW)
+    _, after = _around(hit.path, data, hit.offset - place, place)
+    return has_level or _RETRIED in _LINE_END.split(after, 1)[0]
 
 
 def _below_code(hit: Hit, later: Iterator[Hit], data: bytes, begin: int) -> Hit:
