@@ -64,7 +64,10 @@ def process_of_line(line: bytes) -> Process:
         return NOBODY
     match = _HOST_IN_MESSAGE.search(text) or _HOST.search(label)
     host = next(filter(None, match.groups())).decode(errors="replace") if match else None
-    return Process(_rank_of(label, text), None if host == "localhost" else host)
+    rank = rank_of_label(label)
+    if rank is None and (named := _NAMED_RANK.search(text.decode(errors="replace"))):
+        rank = int(next(filter(None, named.groups())))
+    return Process(rank, None if host == "localhost" else host)
 
 
 def rank_of_label(label: bytes) -> int | None:
@@ -84,13 +87,6 @@ def task_of_line(line: bytes) -> int | None:
     """Return the number of the task that the label of a line names, or None."""
     label = _task_label(line)
     return int(label["task"]) if label else None
-
-
-def _rank_of(label: bytes, text: bytes) -> int | None:
-    if (rank := rank_of_label(label)) is not None:
-        return rank
-    named = _NAMED_RANK.search(text.decode(errors="replace"))
-    return int(next(filter(None, named.groups()))) if named else None
 
 
 def expand_ranks(text: str) -> Iterator[int]:

@@ -18,7 +18,7 @@ from llmb.plugins.registry import PluginRegistry, warn_left_out
 from llmb.values.causes import CAUSES, Cause
 from llmb.values.errors import PluginError
 from llmb.values.failure import Failure, Signature
-from llmb.values.steps import Notice
+from llmb.values.steps import Notice, Step
 
 LogStatus = Literal["complete", "incomplete", "no_data", "nan"]
 """``status`` of a log in the output of ``llmb parse``."""
@@ -123,8 +123,14 @@ def _scheduler_signatures(path: Path, registry: PluginRegistry) -> Iterator[Sign
     The signatures are secondary, because a process may have failed before and the others waited until the scheduler
     ended them.
     """
-    for notice in _notices(end_of(path, END), registry):
-        if notice.kind in CAUSES and notice.text:
+    end, found = end_of(path, END), list[Step | Notice]()
+    for parser in registry.message_parsers():
+        try:
+            found += [*parser.feed(end), *parser.close()]
+        except PluginError as error:  # the user did not name this scheduler
+            warn_left_out(error)
+    for notice in found:
+        if isinstance(notice, Notice) and notice.kind in CAUSES and notice.text:
             entry = CAUSES[cast("Cause", notice.kind)]
             yield Signature(
                 needle=notice.text[-LONGEST_MESSAGE:],
@@ -133,14 +139,6 @@ def _scheduler_signatures(path: Path, registry: PluginRegistry) -> Iterator[Sign
                 primary=False,
                 origin=entry.origin or "",
             )
-
-
-def _notices(end: bytes, registry: PluginRegistry) -> Iterator[Notice]:
-    for parser in registry.message_parsers():
-        try:
-            yield from (each for each in [*parser.feed(end), *parser.close()] if isinstance(each, Notice))
-        except PluginError as error:  # the user did not name this scheduler
-            warn_left_out(error)
 
 
 def _size(path: Path) -> int:

@@ -113,13 +113,9 @@ def _different_first(logs: Iterable[Path]) -> list[Path]:
         of_name[_NUMBERS.sub("", str(log))].append(log)
     places: list[tuple[int, Path]] = []
     for same in of_name.values():
-        first, *others = sorted(same, key=_numbers_in)
+        first, *others = sorted(same, key=lambda log: [int(number) for number in _NUMBERS.findall(str(log))])
         places += enumerate([first, *others[-1:], *others[:-1]])
     return [log for _, log in sorted(places)]
-
-
-def _numbers_in(log: Path) -> list[int]:
-    return [int(number) for number in _NUMBERS.findall(str(log))]
 
 
 def read_with_others(read: Callable[[str], ParsedLog], framework: str, registry: PluginRegistry) -> ParsedLog | None:
@@ -132,9 +128,17 @@ def read_with_others(read: Callable[[str], ParsedLog], framework: str, registry:
 
 def _read_with_each(read: Callable[[str], ParsedLog], framework: str, registry: PluginRegistry) -> list[ParsedLog]:
     """Read with each installed framework except ``framework``. Leave out those that cannot read."""
-    names = plugin_names("framework", registry.installed)
-    logs = [_read_quietly(read, name) for name in names if name != framework]
-    return [log for log in logs if log]
+    logs = list[ParsedLog]()
+    for name in plugin_names("framework", registry.installed):
+        if name == framework:
+            continue
+        try:
+            logs.append(read(name))
+        except PluginError as error:
+            warn_left_out(error)
+        except LogError:  # the log is that of another framework
+            continue
+    return logs
 
 
 def _is_unexplained(log: ParsedLog) -> bool:
@@ -164,14 +168,3 @@ def with_writer(found: ParsedPath, framework: str, registry: PluginRegistry) -> 
 
 def _parse(log: Path, registry: PluginRegistry, framework: str) -> ParsedLog:
     return LogReader(framework=framework, registry=registry).read([log])
-
-
-def _read_quietly(read: Callable[[str], ParsedLog], framework: str) -> ParsedLog | None:
-    """Read with a framework that the user did not name. Return None if it cannot; warn if its plugin is broken."""
-    try:
-        return read(framework)
-    except PluginError as error:
-        warn_left_out(error)
-        return None
-    except LogError:  # the log is that of another framework
-        return None
