@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import attrs
@@ -70,6 +71,7 @@ def process_of_line(line: bytes) -> Process:
     return Process(rank, None if host == "localhost" else host)
 
 
+@lru_cache(maxsize=1 << 14)  # the line of each step has a label
 def rank_of_label(label: bytes) -> int | None:
     """Return the rank that a label names, or None if it names none, or only the process on its node."""
     numbers = [next(filter(None, match.groups())) for match in _RANK.finditer(label)]

@@ -61,7 +61,6 @@ class LineParser(LogParser):
         self.__logs: dict[str, _Log] = {}
         self.__before: tuple[bytes, bytes, int, int] = (b"", b"", 0, 0)
         self.__error: Exception | None = None
-        self.__ranks: dict[bytes, int | None] = {}  # by label
         self.source = ""
         """The log of the current line."""
         self.label = b""
@@ -169,7 +168,7 @@ class LineParser(LogParser):
                 if isinstance(item, Step):
                     item.check()
                     if self.label:
-                        item.rank = self.__rank_of_label()
+                        item.rank = rank_of_label(self.label)
                     self.__add(log.numbering.take(item, self.label), log, found)
                 else:
                     log.waiting.append(_as_notice(item))
@@ -179,11 +178,6 @@ class LineParser(LogParser):
         except Exception as error:
             note_line(error, line)
             raise
-
-    def __rank_of_label(self) -> int | None:
-        if self.label not in self.__ranks:
-            self.__ranks[self.label] = rank_of_label(self.label)
-        return self.__ranks[self.label]
 
     def __add(self, steps: Iterable[Step], log: _Log, found: list[Step | Notice]) -> None:
         for step in steps:
