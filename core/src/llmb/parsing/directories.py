@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from llmb.parsing.compressed import is_tar, sample_unpacked
-from llmb.parsing.file_filter import files_below, is_binary, is_named_like_a_log, is_training_log, sample
+from llmb.parsing.file_filter import files_below, is_binary, is_named_as, is_named_like_a_log, sample
 from llmb.parsing.parse_log import CHECK_FRAMEWORK, LogReader, ParsedLog, explain_missing_steps
 from llmb.values.errors import Fault, LogError, PluginError
 from llmb.values.log_file_names import LogFiles
@@ -81,7 +81,7 @@ def _read_files(path: Path, reader: LogReader) -> Iterator[ParsedLog | PassedOve
 
 
 def _read_if_log(path: Path, reader: LogReader, known: LogFiles) -> ParsedLog | PassedOver | None:
-    if is_training_log(path, known):
+    if is_named_as(path, known.training):  # a log even without a step
         return reader.read([path])
     like_a_log = is_named_like_a_log(path)
     part = sample_unpacked(path) if like_a_log else sample(path)

@@ -47,19 +47,14 @@ def files_below(folder: Path, known: LogFiles) -> Iterator[Path]:
         os.scandir(folder).close()  # os.walk ignores an unreadable folder
     except OSError as error:
         raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(folder))) from error
-    walked = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
-    files = list(islice(filter(os.path.isfile, walked), MOST_FILES + 1))
-    if len(files) > MOST_FILES:
-        message = f"has more than {MOST_FILES:,} files; name the folder with the logs"
-        raise LogError(Fault(message=message, file=str(folder)))
-    for path in sorted(map(Path, files)):
-        if not _is_any(_name(path), known.other):
+    for path in files:
+        if not is_named_as(path, known.other):
             yield path
 
 
-def is_training_log(path: Path, known: LogFiles) -> bool:
-    """Check whether the framework knows the file name as that of a log, even if the log has no step."""
-    return _is_any(_name(path), known.training)
+def is_named_as(path: Path, patterns: tuple[str, ...]) -> bool:
+    """Check whether the name of a file matches any of these shell patterns."""
+    return any(fnmatch(_name(path), pattern) for pattern in patterns)
 
 
 def is_named_like_a_log(path: Path) -> bool:
@@ -115,7 +110,3 @@ def is_binary(part: bytes) -> bool:
 def _name(path: Path) -> str:
     """Return the file name without the ending of a compressed file."""
     return PACKED.sub("", path.name)
-
-
-def _is_any(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatch(name, pattern) for pattern in patterns)
