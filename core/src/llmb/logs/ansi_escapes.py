@@ -34,7 +34,7 @@ def without_escapes(data: bytes) -> tuple[bytes, bytes]:
     """
     unfinished = _UNFINISHED.search(data, max(0, len(data) - LONGEST - SHORT))
     end = unfinished.start() if unfinished else len(data)
-    return _SEQUENCE.sub(b"", _MOVE.sub(b"\r", data[:end])), data[end:]
+    return plain_text(data[:end]), data[end:]
 
 
 def plain_text(data: bytes) -> bytes:

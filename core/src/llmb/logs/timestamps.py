@@ -69,12 +69,8 @@ def comparable(times: Sequence[Timestamp]) -> Sequence[DatedTimestamp]:
     months = [month for _, month, *_ in times]
     over_new_year = max(months) - min(months) > MONTHS / 2
     all_dated = all(year for year, *_ in times)
-
-    def find_year(year: int | None, month: int) -> int:
-        if year and all_dated:
-            return year
-        return SOME_YEAR + 1 if over_new_year and month <= MONTHS / 2 else SOME_YEAR
-
-    return [
-        (find_year(year, month), month, day, hour, minute, second) for year, month, day, hour, minute, second in times
-    ]
+    dated = list[DatedTimestamp]()
+    for year, month, day, hour, minute, second in times:
+        some_year = SOME_YEAR + 1 if over_new_year and month <= MONTHS / 2 else SOME_YEAR
+        dated.append((year if year and all_dated else some_year, month, day, hour, minute, second))
+    return dated

@@ -76,15 +76,11 @@ def decode_signatures(tables: Mapping[str, Any]) -> tuple[tuple[Signature, ...],
             faults += errors
             found += [(key, _with_commands(signature))] if signature else []
     signatures = tuple(signature for _, signature in found)
-    causes = _causes_of((*known_signatures(), *signatures))
+    causes = {each.cause for each in (*known_signatures(), *signatures)}
     faults += [
         _unknown_cause(name, key, causes) for key, each in found for name in each.yields_to if name not in causes
     ]
     return signatures, tuple(dict.fromkeys(faults))
-
-
-def _causes_of(signatures: Iterable[Signature]) -> frozenset[str]:
-    return frozenset(each.cause for each in signatures)
 
 
 def _unknown_cause(name: str, key: str, causes: Collection[str]) -> Fault:
@@ -167,7 +163,7 @@ def _signatures_in(file: Traversable) -> Iterator[Signature]:
 
 def _checked(signatures: Sequence[Signature], more: Sequence[Signature] = ()) -> tuple[Signature, ...]:
     """Return the signatures. Raise ValueError if one yields to a cause that neither they nor ``more`` have."""
-    causes = _causes_of((*signatures, *more))
+    causes = {each.cause for each in (*signatures, *more)}
     for each in signatures:
         if unknown := [name for name in each.yields_to if name not in causes]:
             raise ValueError(f"invalid Signature.yields_to {unknown[0]!r}; expected the cause of another signature")

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from llmb.logs.ansi_escapes import PlainText
-from llmb.logs.failures.exceptions import AT_THE_END, TailLine, read_tail
+from llmb.logs.failures.exceptions import AT_THE_END, read_tail
+from llmb.logs.read_blocks import blocks_of, read_part
 from llmb.logs.rank_labels import split_label
 from llmb.logs.read_blocks import blocks_of, read_part
 
@@ -49,14 +50,10 @@ def _continuation_after(path: Path, offset: int) -> int | None:
     own = [line for line in rest if line.label == label]
     ordinary = [line for line in own[1:] if line.kind == "text"]
     errors = [line for line in own if ordinary and line.offset < ordinary[0].offset]
-    if len(ordinary) > AT_THE_END and not any(map(_ended_process, errors)):
+    if len(ordinary) > AT_THE_END and not any(line.kind == "error" and line.uncaught for line in errors):
         return start + ordinary[0].offset
     of_ranks = [line for line in rest if line.kind == "text" and _OF_RANK.match(line.label)]
     return start + of_ranks[0].offset if not label and len(of_ranks) > AT_THE_END else None
-
-
-def _ended_process(line: TailLine) -> bool:
-    return line.kind == "error" and line.uncaught
 
 
 def _last_places(path: Path, text: bytes, start: int) -> dict[bytes, int]:
