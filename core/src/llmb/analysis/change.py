@@ -30,14 +30,12 @@ class Change:
     p: float | None
 
 
-def kept_indices(repeats: Sequence[Repeat]) -> list[int]:
-    """Return the indices of the runs that count: those whose window represents the steady state, or else all."""
-    return [index for index, repeat in enumerate(repeats) if not repeat.is_off] or list(range(len(repeats)))
-
-
 def compare_repeats(a: Sequence[Repeat], b: Sequence[Repeat]) -> Change:
-    """Compare the runs that count. If all windows of a side are off, the steady states must show the same change."""
-    kept_a, kept_b = ([side[index] for index in kept_indices(side)] for side in (a, b))
+    """Compare the runs whose windows represent their steady states, or else all runs of a side.
+
+    If all windows of a side are off, the steady states must show the same change.
+    """
+    kept_a, kept_b = ([repeat for repeat in side if not repeat.is_off] or side for side in (a, b))
     change = _compare(windows_of(kept_a), windows_of(kept_b))
     if any(repeat.is_off for repeat in (*kept_a, *kept_b)):
         steady = _compare(steady_states_of(kept_a), steady_states_of(kept_b))

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.change import Call, compare_repeats, kept_indices
+from llmb.analysis.change import Call, compare_repeats
 from llmb.analysis.measuring_window import mean_of_known
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.verdict import Repeat, judge_step_times
@@ -246,7 +246,7 @@ def _compare_point(point: Point, a: Sequence[_Run], b: Sequence[_Run]) -> PointC
 
 def _describe_side(runs: Sequence[_Run], step_time_s: float, *, with_mfu: bool = True) -> ComparedSide:
     """Return one side of a comparison, without MFU if the sides count the FLOPs of the model differently."""
-    kept = [runs[index] for index in kept_indices([run.repeat for run in runs])]
+    kept = [run for run in runs if not run.repeat.is_off] or runs
     return ComparedSide(
         runs=tuple(run.result.run_id for run in runs),
         left_out=tuple(run.result.run_id for run in runs if run not in kept),
