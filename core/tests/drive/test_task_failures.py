@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from llmb.drive.shared_tasks.task_failure import find_task_failure
+from llmb.drive.shared_tasks.task_failure import LONGEST_MESSAGE, find_task_failure
 from llmb.hosts.local_host import LocalHost
-from llmb.logs.failures.last_message_of_task import LONGEST_MESSAGE
 from llmb.plan_tasks import TaskPlan
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Script, Task

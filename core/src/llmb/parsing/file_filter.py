@@ -47,7 +47,12 @@ def files_below(folder: Path, known: LogFiles) -> Iterator[Path]:
         os.scandir(folder).close()  # os.walk ignores an unreadable folder
     except OSError as error:
         raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(folder))) from error
-    for path in files:
+    walked = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    files = list(islice(filter(os.path.isfile, walked), MOST_FILES + 1))
+    if len(files) > MOST_FILES:
+        message = f"has more than {MOST_FILES:,} files; name the folder with the logs"
+        raise LogError(Fault(message=message, file=str(folder)))
+    for path in sorted(map(Path, files)):
         if not is_named_as(path, known.other):
             yield path
 

@@ -1,9 +1,10 @@
 """The reason for which a shared task failed, from the end of its log and the status of its job."""
 
+import re
 import shlex
+from textwrap import shorten
 
 from llmb.drive.secrets import mask_output
-from llmb.logs.failures.last_message_of_task import last_message
 from llmb.logs.failures.signature_files import preparation_failure
 from llmb.plan_tasks import TaskPlan
 from llmb.state_machine.observations import TaskFinalized
@@ -21,6 +22,17 @@ newest() { # files: set log to the newest one that is not empty
 TAIL_BYTES = 64 << 10
 """How much of the end of a failed task's log is kept."""
 
+LONGEST_MESSAGE = 600
+
+_ADVICE = re.compile(r"\s*($|hint:|\[notice\])", re.IGNORECASE)
+"""Lines that tools print after an error, and that contain no cause."""
+
+_ERROR = re.compile(r"\s*(?:error: |cause: |Caused by: |╰─▶ )")
+"""The beginning of a message of uv, whose further lines are indented."""
+
+_BUILD_HINT = re.compile(r"^\s*hint: This error likely indicates.*", re.MULTILINE | re.DOTALL)
+"""The paragraphs that uv prints last after a failed build."""
+
 
 def find_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> tuple[TaskFinalized, str]:
     """Return why a task failed, and the end of the log of its last phase. Secrets are masked. Raise TargetError."""
@@ -33,9 +45,33 @@ def find_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> tuple[Ta
         end = end.partition("\n")[2]
     end = mask_output(end, plan.script)
     known = preparation_failure(end)
-    last = last_message(end)
+    last = _last_message(end)
     from_scheduler = status.reason if plan.on == "scheduler" and status.reason != last else ""
     reason = ": ".join(each for each in (from_scheduler, known.cause if known else "", last) if each)
     reason = f"{reason or status.reason or f'exit code {status.exit_code}'} (log: {log or phases[0][0]})"
     remedy = status.remedy or (known.remedy if known else "")
     return TaskFinalized(complete=False, reason=reason, remedy=remedy), end
+
+
+def _last_message(log: str) -> str:
+    """Return the last line of a log that is no advice, or all lines of the last message if uv wrapped it.
+
+    Of a long message, such as that of a failed build with a traceback, return the first and the last line.
+    """
+    message: list[str] = []
+    for line in _BUILD_HINT.sub("", log).splitlines():
+        if _ADVICE.match(line):
+            continue
+        if _ERROR.match(line) or not line.startswith(" "):
+            message = []
+        message.append(line)
+    last = message[-1].strip() if message else ""
+    begin = _ERROR.match(message[0]) if len(message) > 1 else None
+    if begin is None:
+        return last[-LONGEST_MESSAGE:]
+    message[0] = message[0][begin.end() :]
+    text = " ".join(" ".join(message).split())
+    if len(text) <= LONGEST_MESSAGE:
+        return text
+    half = LONGEST_MESSAGE // 2
+    return f"{shorten(message[0], half, placeholder='')} ... {last[-half:]}"

@@ -9,7 +9,6 @@ from typing import Final
 
 from llmb.logs.ansi_escapes import PlainText
 from llmb.logs.failures.exceptions import AT_THE_END, read_tail
-from llmb.logs.read_blocks import blocks_of, read_part
 from llmb.logs.rank_labels import split_label
 from llmb.logs.read_blocks import blocks_of, read_part
 
