@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from llmb.values.steps import Step
+
 Process = tuple[str, int | None]
 """The log and the rank of a process that prints steps."""
 
@@ -35,17 +37,19 @@ class NanSteps:
 
     def add(self, number: int, process: Process) -> None:
         """Add a step of a process."""
-        self.repeat(number, process)
+        self._move_to(number, process)
+        self._undone.discard((process, number))
         latest = self._latest[process]
         if number not in latest[-1:]:
             latest.append(number)
 
-    def repeat(self, number: int, process: Process) -> None:
-        """Drop a step with this number, which a process printed with another loss, if the process went back."""
-        self.move_to(number, process)
-        self._undone.discard((process, number))
+    def repeat(self, step: Step, process: Process) -> None:
+        """Drop a step that a process prints again with another loss, if the process went back."""
+        self._move_to(step.step, process)
+        if step.loss is not None:
+            self._undone.discard((process, step.step))
 
-    def move_to(self, number: int, process: Process) -> None:
+    def _move_to(self, number: int, process: Process) -> None:
         """Note the number that a process printed. If it is lower than the one before, the process went back."""
         before, self.printed[process] = self.printed.get(process, number), number
         latest = self._latest.get(process, [])

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
-from llmb.logs.steps.nan_steps import NanSteps, Process
+from llmb.logs.steps.nan_steps import NanSteps
 from llmb.logs.steps.restarts import NEWEST_FIRST
 from llmb.values.steps import Notice, NoticeKind, Step, rhythm
 from llmb.values.texts.error_text import format_value
@@ -170,7 +170,7 @@ class StepSeries:
             if item.loss != item.loss:  # only NaN differs from itself
                 self._nan_steps.add(item.step, (source, rank))
             elif repeating:
-                self._repeat(item, (source, rank))
+                self._nan_steps.repeat(item, (source, rank))
         self._last[source] = last
 
     def _source_of(self, source: str | None) -> str:
@@ -180,12 +180,6 @@ class StepSeries:
         elif len(self._sources) == 1:
             (source,) = self._sources
         return source or ""
-
-    def _repeat(self, step: Step, process: Process) -> None:
-        if step.loss is None:
-            self._nan_steps.move_to(step.step, process)
-        else:
-            self._nan_steps.repeat(step.step, process)
 
     def _note(self, notice: Notice, source: str, last: Step) -> None:
         if notice.kind == "total steps":
