@@ -29,11 +29,6 @@ class NewStep:
     number: int
     block: int
 
-    def is_in(self, items: Iterable[Step | Notice]) -> bool:
-        """Check whether a parser returned this step."""
-        steps = (item for item in items if isinstance(item, Step))
-        return any(step.attempt == self.attempt and step.step == self.number for step in steps)
-
 
 class LastSteps:
     """The last new steps of the last run in a log, at most ``count``."""
@@ -97,8 +92,11 @@ def _find_line(lines: Sequence[bytes], new_parser: NewParser, count: int) -> int
         return 0
     parser = new_parser()
     parser.feed(b"".join(lines[: oldest.block]))
-    rest = range(oldest.block, len(lines))
-    return next((line for line in rest if oldest.is_in(parser.feed(lines[line]))), len(lines))
+    for index in range(oldest.block, len(lines)):
+        steps = [item for item in parser.feed(lines[index]) if isinstance(item, Step)]
+        if any(step.attempt == oldest.attempt and step.step == oldest.number for step in steps):
+            return index
+    return len(lines)
 
 
 def _line_begin(path: Path, offset: int) -> int:
