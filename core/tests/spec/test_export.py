@@ -137,6 +137,23 @@ def test_a_capture_has_the_recipe_s_steps_if_the_spec_states_none(spec: Any) -> 
     assert [spec.runs(*more)[0].steps for more in ([], ["workload.steps=20"], ['profile.tool="nsys"'])] == [10, 20, 50]
 
 
+@pytest.mark.parametrize(
+    ("name", "now"), [("llmb-maxtext", "0.1.0 is installed"), ("llmb-gone", "it is not installed")]
+)
+def test_an_error_of_a_record_names_the_plugins_that_have_changed_since(
+    spec: Any, tmp_path: Path, name: str, now: str
+) -> None:
+    [placed] = started(spec.usual().load())
+    tables = export_run(placed, {**PROVENANCE, "plugins": {name: "0", "llmb-local": "0.1.0"}})
+    file = tmp_path / "run.toml"
+    file.write_text(tomli_w.dumps({**tables, "framework": {"gone": 1}}), encoding="utf-8")
+    with pytest.raises(llmb.SpecError) as caught:
+        import_run(file, PluginRegistry())
+    unknown, changed = map(str, caught.value.faults)
+    assert "framework.gone: unknown key" in unknown
+    assert changed == f"{file}: {name} 0 wrote this record, and {now}"
+
+
 @pytest.mark.parametrize(("writer", "is_newer"), [("99.0", True), (VERSION, False), ("0", False), ("?", False)])
 def test_an_error_of_a_record_names_the_newer_llmb_that_wrote_it(
     spec: Any, tmp_path: Path, writer: str, is_newer: bool
@@ -147,7 +164,7 @@ def test_an_error_of_a_record_names_the_newer_llmb_that_wrote_it(
     file.write_text(tomli_w.dumps({**tables, "workload": {**tables["workload"], "fidelity": 3}}), encoding="utf-8")
     with pytest.raises(llmb.SpecError) as caught:
         import_run(file, PluginRegistry())
-    *newer, unknown = caught.value.faults
+    *newer, unknown, _plugin = caught.value.faults
     assert unknown.key == "workload.fidelity"
     message = (
         f"{file}: llmb 99.0 wrote this record, and this is llmb {VERSION}; "

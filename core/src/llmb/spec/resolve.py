@@ -1,7 +1,7 @@
 """Resolve a spec to its runs: expand the sweep, check each combination, and collect the errors of all."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,24 +51,33 @@ def resolve(
         runs += found
         hinted = add_hints((*name_errors, *run_errors), combination.tables, schedulers)
         errors += [_locate(error, combination.source_map) for error in hinted]
-    if errors and (newer := _newer_llmb(document)):
-        errors.insert(0, newer)
+    if errors:
+        errors = [*_newer_llmb(document), *errors, *_other_plugins(document, registry)]
     valid = () if document.errors else tuple(runs)  # an unreadable override may be meant for any of them
     return Workload(file=document.file, runs=valid, notes=tuple(document.notes)), tuple(dict.fromkeys(errors))
 
 
-def _newer_llmb(document: Document) -> Fault | None:
-    """Return the error that a newer llmb wrote this record, whose keys this one need not know. Else return None."""
+def _newer_llmb(document: Document) -> list[Fault]:
+    """Return the error that a newer llmb wrote this record, whose keys this one need not know. Else return no error."""
     from packaging.version import InvalidVersion, Version  # only for records with errors
 
     writer: Any = table_of(document.tables, "provenance").get("llmb")
     try:
         is_newer = Version(writer) > Version(VERSION)
     except (InvalidVersion, TypeError):
-        return None
+        return []
     upgrade = "upgrade with `pip install --upgrade llmb`, or with `git pull` in a clone of llmb"
     message = f"llmb {writer} wrote this record, and this is llmb {VERSION}; {upgrade}"
-    return Fault(message=message, file=document.file) if is_newer else None
+    return [Fault(message=message, file=document.file)] if is_newer else []
+
+
+def _other_plugins(document: Document, registry: PluginRegistry) -> Iterator[Fault]:
+    """Yield an error for each plugin of another version than the one that wrote this record: it may have other keys."""
+    installed = {entry.distribution: entry.version for entry in registry.installed}
+    for name, version in table_of(table_of(document.tables, "provenance"), "plugins").items():
+        if installed.get(name) != version:
+            now = f"{installed[name]} is installed" if name in installed else "it is not installed"
+            yield Fault(message=f"{name} {version} wrote this record, and {now}", file=document.file)
 
 
 def _is_record(document: Document) -> bool:
