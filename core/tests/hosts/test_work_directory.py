@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from parts import disks
 
+from llmb.drive.shared_tasks.runs_waiting_for_task import add_references
 from llmb.hosts.local_host import LocalHost
 from llmb.hosts.work_directory import check_work_directory
-from llmb.values.errors import TargetError
+from llmb.values.errors import BusyError, TargetError
 from llmb.values.host import CommandResult
+from llmb.values.job import Script
 
 
 def test_a_missing_directory_is_created_and_left_empty(tmp_path: Path) -> None:
@@ -180,13 +182,33 @@ def test_a_link_of_a_member_of_the_group_is_rejected(name: str, owner: int, reje
 def test_a_directory_that_a_umask_closes_to_the_group_is_opened_by_the_command_in_the_message(workdir: Path) -> None:
     os.chown(workdir, OTHER, TEAM)
     workdir.chmod(0o2775)
-    (workdir / "runs").mkdir()
-    os.chown(workdir / "runs", 0, TEAM)
-    (workdir / "runs").chmod(0o2755)
+    closed = [workdir / "runs", workdir / "tasks", workdir / "cache"]
+    for each in closed:
+        each.mkdir()
+        os.chown(each, 0, TEAM)
+        each.chmod(0o2755)
     reason = check(workdir, shared=True)
-    assert f"only root can write to {workdir}/runs, and has to run `chmod g+w {workdir}/runs`" in reason
+    names = " ".join(map(str, closed))
+    assert f"only root can write to {names}, and has to run `chmod g+w {names}`" in reason
     subprocess.run(["bash", "-c", reason.split("`")[1]], check=True)
     assert check(workdir, shared=True) == ""
+    assert [each.stat().st_mode & 0o7777 for each in closed] == [0o2775] * 3
+
+
+@as_root
+def test_a_run_waits_if_a_umask_closes_the_directory_of_tasks_to_the_group(workdir: Path) -> None:
+    for name in ("tasks", "cache"):
+        (workdir / name).mkdir()
+        os.chown(workdir / name, 0, TEAM)
+        (workdir / name).chmod(0o2755)
+    task = Script(id="key", directory=f"{workdir}/tasks/key", text="")
+    with pytest.raises(BusyError) as caught:
+        add_references([(task, "run")], NobodyHost())
+    names = f"{workdir}/tasks {workdir}/cache"
+    assert f"only root can write to {names}, and has to run `chmod g+w {names}`" in str(caught.value)
+    subprocess.run(["bash", "-c", str(caught.value).split("`")[1]], check=True)
+    add_references([(task, "run")], NobodyHost())
+    assert (workdir / "tasks/key/waiting/run").exists()
 
 
 def test_nothing_is_created_in_a_directory_that_is_rejected(tmp_path: Path) -> None:

@@ -31,7 +31,9 @@ def check_work_directory(workdir: str, host: Host, host_name: str, *, shared: bo
 folder=$workdir/runs
 mkdir -p -- "$folder" || {{ explain_dangling_link; exit 1; }}
 check_all || exit {UNSAFE}
-({TRY_TO_WRITE}) || {{ explain_group_write "$folder"; exit 1; }}""",
+({TRY_TO_WRITE}) && exit
+[ -z "$shared" ] || [ -w "$folder" ] || explain_closed "$folder" "$workdir/tasks" "$workdir/cache"
+exit 1""",
         timeout_s=CHECK_TIMEOUT_S,
     )
     if not result.exit_code:

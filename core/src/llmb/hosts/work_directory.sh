@@ -47,10 +47,17 @@ check_all() {
   for each in "$workdir" "$workdir/runs" "$workdir/tasks" "$workdir/cache"; do check_access "$each" || return 1; done
 }
 
-# explain_group_write DIRECTORY: print the command for the owner of a shared directory to which the group cannot write.
-explain_group_write() {
-  [ -n "$shared" ] && [ -d "$1" ] && [ ! -w "$1" ] && [ ! -O "$1" ] || return 0
-  echo "only $(stat -L -c %U -- "$1") can write to $1, and has to run \`chmod g+w $(printf %q "$1")\`" >&2
+# explain_closed DIRECTORY...: print the command for the owner of the directories to which only another user can write.
+# Fail if the group can write to all of them.
+explain_closed() {
+  local each owner='' closed=()
+  for each; do
+    [ -d "$each" ] && [ ! -w "$each" ] && [ ! -O "$each" ] || continue
+    [ -n "$owner" ] || owner=$(stat -L -c %U -- "$each")
+    [ "$owner" != "$(stat -L -c %U -- "$each")" ] || closed+=("$(printf %q "$each")")
+  done
+  [ -n "$owner" ] || return 1
+  echo "only $owner can write to ${closed[*]}, and has to run \`chmod g+w ${closed[*]}\`" >&2
 }
 
 # explain_dangling_link: print where the work directory leads if it is a link to a directory that does not exist.

@@ -6,6 +6,7 @@ A run whose process was killed still waits, because another process may resume i
 import shlex
 from collections.abc import Iterable, Mapping
 
+from llmb.files import resource_text
 from llmb.values.errors import BusyError, TargetError
 from llmb.values.host import Host
 from llmb.values.job import Script
@@ -26,7 +27,10 @@ _CHECK_OWNER = """
 check_owner() { # directory...: fail if another user created one of them, and print how to create the item oneself
   local each user move
   for each; do
-    [ -e "$each" ] || [ -L "$each" ] || continue
+    if [ ! -e "$each" ] && [ ! -L "$each" ]; then
+      [ ! -d "${each%/*}" ] || [ -w "${each%/*}" ] || ! explain_closed "${each%/*}" "${each%/*/*}/cache" || return 73
+      continue
+    fi
     if [ -L "$each" ] || [ ! -O "$each" ]; then
       user=$(stat -c %U -- "$each")
       move=$(printf '`mv -T %q %q`' "$each" "$each.$(date +%Y%m%d-%H%M%S)")
@@ -53,7 +57,8 @@ def add_references(waiting: Iterable[tuple[Script, str]], host: Host) -> None:
         parents = [folder.rpartition("/")[0] for folder in folders]
         check, make = shlex.join(["check_owner", *parents]), shlex.join(["mkdir", "-p", *folders])
         protect = shlex.join(["chmod", "go-w", *parents, *folders])
-        _run(f"{_CHECK_OWNER}\n{check} && {make} && {protect} && {shlex.join(['touch', *files])}", host)
+        functions = resource_text("llmb.hosts", "work_directory.sh") + _CHECK_OWNER
+        _run(f"{functions}\n{check} && {make} && {protect} && {shlex.join(['touch', *files])}", host)
 
 
 def list_references(scripts: Iterable[Script], over: Iterable[str], host: Host) -> Mapping[str, list[str]]:
