@@ -7,11 +7,9 @@ scripts, at the commits of the releases in a clone of Megatron-Bridge, and write
 from __future__ import annotations
 
 import importlib
-import io
 import json
 import subprocess
 import sys
-import tarfile
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Mapping
@@ -88,8 +86,8 @@ def main(clone: Path) -> None:
     for release, commit in COMMITS.items():
         command = ["git", "-C", str(clone), "archive", commit, "scripts/performance"]
         archive = subprocess.run(command, check=True, capture_output=True).stdout
-        with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(folder, filter="data")
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["tar", "--extract", "--directory", folder], input=archive, check=True)
             rows = resolve(release, Path(folder, "scripts/performance"))
         lines.append(f' "{release}": [\n' + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n ]")
     (HERE / "megatron_bridge-other-scales.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
