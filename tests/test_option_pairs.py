@@ -57,7 +57,7 @@ REJECTED = {
         {"--schema", "--json"},
         *map(set, product(RECIPE_FILTERS, ("--toml", "--schema"))),
     ],
-    "schema": [{"--recipe", "--framework-file"}],
+    "schema": [*map(set, combinations(("--targets-file", "--recipe", "--framework-file"), 2))],
 }
 """The pairs of which one option would be ignored."""
 

@@ -51,7 +51,7 @@ WORKLOAD = 'expected Workload, such as llmb.load("spec.toml")'
         (lambda: SESSION.async_events(until="x"), 'async_events(): until: invalid value "x"; expected'),
         (
             lambda: llmb.json_schema("x"),
-            "json_schema(): kind: invalid value \"x\"; expected 'spec' or 'recipe' or 'framework file'",
+            "json_schema(): kind: invalid value \"x\"; expected 'spec' or 'targets file' or 'recipe' or 'framework ",
         ),
         (
             lambda: llmb.new_plugin("x", "frame", Path()),

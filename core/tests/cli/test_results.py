@@ -120,6 +120,7 @@ def test_a_set_of_many_repeats_names_the_first_runs(capsys: pytest.CaptureFixtur
     ("states", "reason"),
     [
         (["queued"], "the run has not ended"),
+        (["completed", "queued"], "1 of 2 repeats has not ended"),
         (["completed", "running", "queued"], "2 of 3 repeats have not ended"),
     ],
 )

@@ -74,8 +74,8 @@ def _judge(runs: Sequence[RunResult]) -> RepeatSet:
 def _judgement(runs: Sequence[RunResult]) -> Judgement:
     waiting = [run for run in runs if not run.ended]
     if waiting:
-        waiting_text = f"{len(waiting)} of {len(runs)} repeats have" if len(runs) > 1 else "the run has"
-        return Judgement(verdict=None, reason=f"{waiting_text} not ended")
+        what = f"{len(waiting)} of {len(runs)} repeats" if len(runs) > 1 else "the run"
+        return Judgement(verdict=None, reason=f"{what} {'has' if len(waiting) == 1 else 'have'} not ended")
     published = [run.metrics.baseline.step_time_s for run in runs if run.metrics and run.metrics.baseline]
     tolerance = next((run.tolerance for run in runs if run.tolerance is not None), None)
     return judge_set(
