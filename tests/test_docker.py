@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tomllib
@@ -238,14 +239,38 @@ def test_a_daemon_restart_that_stops_containers_is_reported_with_a_remedy(
     toy_docker: Any, docker: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running, run_id = start_at_gate(toy_docker, framework={"gate_step": 2})
+    restart_without_containers(toy_docker, docker, monkeypatch, run_id)
+    assert_ended_by_restart(toy_docker, await_run(running))
+
+
+def test_a_daemon_that_dies_while_it_starts_the_container_has_the_same_remedy(
+    toy_docker: Any, docker: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A stand-in for the client of Docker returns from ``docker run`` only after the daemon has died."""
+    fake = tmp_path / "bin/docker"
+    fake.parent.mkdir()
+    real = shutil.which("docker")
+    wait = f"while {real} version; do sleep 0.02; done"
+    fake.write_text(f'#!/bin/bash\n[ "$1" != run ] || {{ {real} "$@"; {wait}; exit 125; }}\nexec {real} "$@"\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    running, run_id = start_at_gate(toy_docker, framework={"gate_step": 2})
+    restart_without_containers(toy_docker, docker, monkeypatch, run_id)
+    assert_ended_by_restart(toy_docker, await_run(running))
+
+
+def restart_without_containers(toy: Any, docker: Any, monkeypatch: pytest.MonkeyPatch, run_id: str) -> None:
+    """Kill the daemon, and start it as one that ends its containers."""
     docker.kill()
-    toy_docker.wait(lambda: "docker does not respond" in (toy_docker.work(run_id) / "out.log").read_text())
-    monkeypatch.setattr(docker, "live_restore", False)  # the behaviour of a daemon that restarts
+    toy.wait(lambda: "docker does not respond" in (toy.work(run_id) / "out.log").read_text())
+    monkeypatch.setattr(docker, "live_restore", False)
     docker.start()
-    run = await_run(running)
+
+
+def assert_ended_by_restart(toy: Any, run: dict[str, Any]) -> None:
     assert run["state"] == "failed"
     assert 'set "live-restore": true in its daemon.json to keep containers running' in run["failure"]["cause"]
-    assert toy_docker.steps_of(Path(run["directory"])) == [1, 2]
+    assert toy.steps_of(Path(run["directory"])) == [1, 2]
 
 
 # secrets

@@ -598,7 +598,8 @@ contained() {
   place_secrets
   output=$(without_locks "$engine" run --detach --name "$container" "${run_options[@]}" "$image_id" \
     bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" "$visible_gpus" 2>&1) ||
-    { remove_container_of . && fail "phase $1" "$output"; }
+    # without an answer of the engine, the container may run: then wait for it
+    { remove_container_of . 2>/dev/null && fail "phase $1" "$output"; }
   await_container
   [ "$status" = 0 ] || explain_end "$1" "$status"
   remove_container_of . || exit 1
