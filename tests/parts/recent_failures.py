@@ -410,6 +410,11 @@ FAILED = {
         "WARNING:root:Failed to import modelopt: ModuleNotFoundError: No module named 'modelopt'\n" + "loading\n" * 9
         + FRAMES + "AssertionError: bad shape\n", "a process failed with AssertionError", None, None,
     ),
+    # triton-lang/triton 11747
+    "compiler that aborted": (
+        "LLVM ERROR: Cannot select: intrinsic %llvm.nvvm.x.wait\nAborted (core dumped)\n",
+        "the compiler of GPU kernels aborted", None, None,
+    ),
 }  # fmt: skip
 
 HARMLESS = [
