@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from parts import cluster_failures as cluster
+from parts import launcher_failures as launchers
 from parts import public_failures as public
 from parts import recent_failures as recent
 from parts.command_line import Llmb, command_line
@@ -281,8 +282,14 @@ def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
 
 @pytest.mark.parametrize(
     "case",
-    [*REPORTED.values(), *recent.FAILED.values(), *public.FAILED.values(), *cluster.FAILED.values()],
-    ids=[*REPORTED, *recent.FAILED, *public.FAILED, *cluster.FAILED],
+    [
+        *REPORTED.values(),
+        *recent.FAILED.values(),
+        *public.FAILED.values(),
+        *cluster.FAILED.values(),
+        *launchers.FAILED.values(),
+    ],
+    ids=[*REPORTED, *recent.FAILED, *public.FAILED, *cluster.FAILED, *launchers.FAILED],
 )
 def test_a_reported_failure_has_its_cause(llmb: Llmb, tmp_path: Path, case: tuple[str, str, int | None, str]) -> None:
     text, *expected = case
@@ -297,7 +304,10 @@ def test_a_reported_failure_has_its_cause(llmb: Llmb, tmp_path: Path, case: tupl
 
 @pytest.mark.parametrize(
     "text",
-    [*HARMLESS, *(recent.STEPS + each for each in (*recent.HARMLESS, *public.HARMLESS, *cluster.HARMLESS))],
+    [
+        *HARMLESS,
+        *(recent.STEPS + each for each in (*recent.HARMLESS, *public.HARMLESS, *cluster.HARMLESS, *launchers.HARMLESS)),
+    ],
     ids=lambda text: text[-60:],
 )
 def test_a_message_of_a_healthy_run_is_no_cause(llmb: Llmb, tmp_path: Path, text: str) -> None:

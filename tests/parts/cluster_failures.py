@@ -319,33 +319,6 @@ FAILED = {
         "srun: error: n13: tasks 0-7: Exited with exit code 132\nsrun: error: n16: tasks 8-15: Exited with exit code "
         "132\n", "a process crashed in HybridEP", None, None,
     ),
-    # PBS, LSF and PALS, in public notes of their users
-    "time limit of PBS": (
-        "=>> PBS: job killed: walltime 3617 exceeded limit 3600\n", "the job reached its time limit", None, None,
-    ),
-    "exception before the time limit of PBS": (
-        f"{FRAMES}KeyError: 1\n=>> PBS: job killed: walltime 3617 exceeded limit 3600\n",
-        "a process failed with KeyError", None, None,
-    ),
-    "memory of PBS": (
-        "=>> PBS: job killed: mem 132120576kb exceeded limit 131072000kb\n", "the host is out of memory", None, None,
-    ),
-    "time limit of LSF": (
-        "TERM_RUNLIMIT: job killed after reaching LSF run time limit.\nExited with exit code 140.\n",
-        "the job reached its time limit", None, None,
-    ),
-    "memory of LSF": (
-        "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.\n", "the host is out of memory", None, None,
-    ),
-    "lost node of PALS": (
-        "x4406c6s7b0n0.hostmgmt2406.cm.site.gov: shepherd died from signal 9\n", "unknown: the launcher lost a node",
-        None, "x4406c6s7b0n0.hostmgmt2406.cm.site.gov",
-    ),
-    "killed process of PALS": (
-        "x4406c6s7b0n0.cm.site.gov: shepherd died from signal 9\nRuntimeError: CUDA error: an illegal memory access "
-        "was encountered\n", "the program accessed GPU memory that is not its own", None,
-        "x4406c6s7b0n0.cm.site.gov",
-    ),
     # flags of XLA, in public notes on TPUs and GPUs
     "flag of XLA": (
         "2024-05-01 10:00:00.1: F external/xla/xla/parse_flags_from_env.cc:226] Unknown flag in XLA_FLAGS: --xla_a=1\n"
