@@ -65,6 +65,26 @@ def test_the_remedy_for_a_gpu_of_amd_is_in_its_file(tmp_path: Path, line: str) -
     assert failure.remedy in [entry["remedy"] for entry in tomllib.loads((CORE / "amd.toml").read_text())["signatures"]]
 
 
+@pytest.mark.parametrize(
+    ("second", "cause"),
+    [
+        (10, "the exchange of tokens between experts timed out (DeepEP)"),
+        (50, "the program accessed GPU memory that is not its own"),
+    ],
+)
+def test_a_secondary_cause_explains_another_only_if_it_is_earlier(tmp_path: Path, second: int, cause: str) -> None:
+    lines = {
+        6: f"2026-11-20 10:10:{second} [rank6]: RuntimeError: DeepEP error: timeout (dispatch CPU)\n",
+        9: "2026-11-20 10:10:30 [rank9]: RuntimeError: CUDA error: an illegal memory access was encountered\n",
+    }
+    logs = [tmp_path / f"rank{rank}.log" for rank in lines]
+    for log, line in zip(logs, lines.values(), strict=True):
+        log.write_text(line)
+    failure = llmb.parse(logs, framework="megatron_bridge").failure
+    assert failure
+    assert failure.cause == cause
+
+
 CONTROLLER = "Slurm's controller did not respond"
 
 

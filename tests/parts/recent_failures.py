@@ -94,6 +94,28 @@ FAILED = {
     # NVIDIA-NeMo/Megatron-Bridge 5067, deepseek-ai/DeepEP 570
     "expert exchange": (of_rank(6, "RuntimeError: DeepEP error: timeout (dispatch CPU)"), DEEPEP, 6, None),
     "barrier of experts": ("DeepEP timeout check failed: rank = 6, thread = 0, value = 0)\n", DEEPEP, None, None),
+    # deepseek-ai/DeepEP 270 and 274, NVIDIA-NeMo/Automodel 3906, NVIDIA-NeMo/Megatron-Bridge 2012
+    "kernel of experts that timed out": (
+        "DeepEP timeout check failed: rank = 6, thread = 0, value = 0)\n"
+        + of_rank(6, "torch.AcceleratorError: CUDA error: unspecified launch failure"), DEEPEP, None, None,
+    ),
+    "sender of experts": (
+        "DeepEP RDMA sender coordinator timeout, channel: 4, IB: 0, nvl 4, dst IB: 0, tail: 9\n", DEEPEP, None, None,
+    ),
+    "kernel of HybridEP that timed out": (
+        "HYBRID-EP ALLGATHER TIMEOUT:SM 13 [0]:expecting 5792 got 5791\n"
+        + of_rank(6, "torch.AcceleratorError: CUDA error: unspecified launch failure"),
+        "the exchange of tokens between experts timed out (HybridEP)", None, None,
+    ),
+    "illegal access after a timeout": (
+        of_rank(6, "RuntimeError: DeepEP error: timeout (dispatch CPU)")
+        + of_rank(9, "torch.AcceleratorError: CUDA error: an illegal memory access was encountered"), DEEPEP, 6, None,
+    ),
+    "illegal access before a timeout": (
+        of_rank(9, "torch.AcceleratorError: CUDA error: an illegal memory access was encountered")
+        + of_rank(6, "RuntimeError: DeepEP error: timeout (dispatch CPU)"),
+        "the program accessed GPU memory that is not its own", 9, None,
+    ),
     # Ray
     "worker of Ray": (
         "(raylet) A worker died or was killed while executing a task by an unexpected system error. Worker PID: 7\n"

@@ -46,8 +46,9 @@ class Signature:
     ``0-3,7``. A scheduler's group is ``task`` instead: its number is a rank unless the task is a launcher of ranks.
 
     ``yields_to`` are causes that explain this one, wherever the logs contain them, such as a full disk that left a
-    damaged file. ``survivable`` is True if programs often continue after the text. If the process did, what then ended
-    it is the cause. After a secondary text, any other signature or exception is.
+    damaged file. A secondary cause explains it only if its text is earlier. ``survivable`` is True if programs often
+    continue after the text. If the process did, what then ended it is the cause. After a secondary text, any other
+    signature or exception is.
     """
 
     needle: NonEmptyStr

@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from llmb.logs.failures.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below
+from llmb.logs.failures.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below, precedes
 from llmb.logs.failures.exceptions import (
     AT_THE_END,
     CHAINED,
@@ -177,15 +177,15 @@ class Diagnosis:
     def _explanation(self, hit: Hit) -> Failure | None:
         """Return the cause to which this one yields, such as the full disk that left a damaged file, or None.
 
-        A process on another node may have complained about the file first.
+        A process on another node may have complained about the file first. Only a secondary signature must be earlier.
         """
         if not hit.signature.yields_to:
             return None
         search = self.search.select(lambda each: each.cause in hit.signature.yields_to)
         found = (search.find(path, self.starts.get(path, 0), warnings=False) for path in self.paths)
-        hits = [each for each in found if each]
+        hits = [each for each in found if each and (each.signature.primary or precedes(each, hit))]
         best = earliest_hit(hits) if hits else None
-        return self._failure(best.signature, best.path, best.offset, best.cause) if best else None
+        return self._failure(best.signature, best.path, best.offset, best.cause, best.process) if best else None
 
     def _after_survival(self, hit: Hit, endings: Sequence[Signature], *, warnings: bool) -> Failure | None:
         """Return the known cause of the end of a process that survived an error, such as a failed lookup, or None."""

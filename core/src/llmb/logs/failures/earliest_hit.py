@@ -30,6 +30,17 @@ def earliest_hit(hits: Sequence[Hit]) -> Hit:
     return min(candidates, key=lambda hit: hit.offset)
 
 
+def precedes(hit: Hit, other: Hit) -> bool:
+    """Check whether a hit is before another one of its log, or has an earlier time than one of another log."""
+    if hit.path == other.path:
+        return hit.offset < other.offset
+    times = [time for each in (hit, other) if (time := time_at(each.path, each.offset))]
+    if len(times) < 2:
+        return False
+    first, second = comparable(times)
+    return first < second
+
+
 def ending_below(hit: Hit, endings: Iterable[Signature]) -> Hit | None:
     """Return the first of ``endings`` close below a hit, or None if the times of both lines are far apart."""
     text = PlainText(read_part(hit.path, hit.offset, hit.offset + SIDE_EFFECTS))
