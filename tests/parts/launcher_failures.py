@@ -52,6 +52,10 @@ FAILED = {
     "owner of a job of LSF": (
         "TERM_OWNER: job killed by owner.\nExited with exit code 143.\n", "the job was cancelled", None, None,
     ),
+    "preempted job of LSF": (
+        "TERM_PREEMPT: job killed after preemption.\nExited with exit code 130.\n",
+        "the scheduler took the job's nodes for another one", None, None,
+    ),
     # flux-framework/flux-core 7328, 7037, 6054 and 7310
     "task of Flux": (
         "0.4s: flux-shell[0]: FATAL: doom: python: task rank 3 on host tuo21 failed (Killed) and exit-on-error is set\n"

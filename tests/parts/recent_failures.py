@@ -116,6 +116,12 @@ FAILED = {
         + of_rank(6, "RuntimeError: DeepEP error: timeout (dispatch CPU)"),
         "the program accessed GPU memory that is not its own", 9, None,
     ),
+    # llm-d/llm-d 191
+    "port of NCCL": (
+        "n2:311:405 [0] transport/net_ib.cc:199 NCCL WARN NET/IB : mlx5_32:1 Got async error event: port error\n"
+        + of_rank(1, "NCCL error: remote process exited or there was a network error"),
+        "a port of the network failed (port error)", None, "n2",
+    ),
     # Ray
     "worker of Ray": (
         "(raylet) A worker died or was killed while executing a task by an unexpected system error. Worker PID: 7\n"
@@ -440,6 +446,7 @@ FAILED = {
 }  # fmt: skip
 
 HARMLESS = [
+    "n2:311:405 [0] transport/net_ib.cc:199 NCCL WARN NET/IB : mlx5_32:1 Got async error event: port active\n",
     f"{XID}145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008)\n",
     f"{XID}63, pid='<unknown>', Row Remapper: New row (0x1) marked for remapping, reset gpu to activate.\n",
     f"{XID}121, pid=7, C2C Link corrected error\n",
