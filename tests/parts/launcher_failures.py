@@ -56,6 +56,22 @@ FAILED = {
         "TERM_PREEMPT: job killed after preemption.\nExited with exit code 130.\n",
         "the scheduler took the job's nodes for another one", None, None,
     ),
+    # openpmix/prrte 2694, 1243, 1493 and 540
+    "lost node of Open MPI 5": (
+        "PRTE has lost communication with a remote daemon.\n\n  HNP daemon   : [prterun-n1-27@0,0] on node n1\n"
+        "  Remote daemon: [prterun-n1-27@0,2] on node n3\n", "the launcher lost a node", None, "n3",
+    ),
+    "daemon of Open MPI 5 that did not start": (
+        "ssh_exchange_identification: Connection closed by remote host\nprterun was unable to reliably start one or "
+        "more daemons.\n", "the launcher could not reach a node", None, None,
+    ),
+    "daemon of Open MPI 5 that failed": (
+        "An PRRTE daemon has unexpectedly failed after launch\n", "the launcher lost a node", None, None,
+    ),
+    "rank of Open MPI that exited": (
+        "prterun has exited due to process rank 2 with PID 1705 on node n3 exiting\nimproperly.\n",
+        "unknown: a process of the run failed", 2, "n3",
+    ),
     # flux-framework/flux-core 7328, 7037, 6054 and 7310
     "task of Flux": (
         "0.4s: flux-shell[0]: FATAL: doom: python: task rank 3 on host tuo21 failed (Killed) and exit-on-error is set\n"
