@@ -16,6 +16,7 @@ HUB = "huggingface_hub.errors.HfHubHTTPError: {} for url 'https://huggingface.co
 DOCKER = "docker: Error response from daemon: failed to create task for container: "
 WAITED = "a rank waited in vain for the other ranks"
 DIED = "another process of the run died"
+DEGREES = "the parallel degrees do not fit each other"
 DEEPEP = "the exchange of tokens between experts timed out (DeepEP)"
 MEGASCALE = "E0801 10:00:01.0 9 x.cc:1] Megascale detects a hang that is likely caused by "
 
@@ -121,6 +122,26 @@ FAILED = {
         "n2:311:405 [0] transport/net_ib.cc:199 NCCL WARN NET/IB : mlx5_32:1 Got async error event: port error\n"
         + of_rank(1, "NCCL error: remote process exited or there was a network error"),
         "a port of the network failed (port error)", None, "n2",
+    ),
+    # NVIDIA/Megatron-LM 5768 and google-deepmind/mujoco_warp 425
+    "experts without a number": (
+        of_rank(0, "ValueError: num_moe_experts must be non None to use expert-parallel."),
+        "the parallel degrees do not fit the model", 0, None,
+    ),
+    "sequences without tensors": (
+        of_rank(0, "ValueError: Cannot use sequence parallelism without tensor parallelism"), DEGREES, 0, None,
+    ),
+    "sequences without tensors, older": (
+        of_rank(0, "ValueError: Can not use sequence paralllelism without tensor parallelism"), DEGREES, 0, None,
+    ),
+    "interleaved stages": (
+        of_rank(0, "RuntimeError: pipeline-model-parallel size should be greater than 1 with interleaved schedule"),
+        DEGREES, 0, None,
+    ),
+    "capture in XLA": (
+        FRAMES + "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: CUDA error: Failed to end stream capture: "
+        "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: operation failed due to a previous error during capture\n",
+        "the program made a call that a CUDA graph does not allow", None, None,
     ),
     # Ray
     "worker of Ray": (
