@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
@@ -278,6 +281,15 @@ def test_the_command_writes_the_page(llmb: Llmb, tmp_path: Path) -> None:
     assert ("report", "extension", version("llmb-report")) in [
         (each["name"], each["kind"], each["version"]) for each in llmb("plugins", "--json").json["plugins"]
     ]
+
+
+def test_a_home_that_cannot_be_written_to_is_no_message(campaign: list[str], tmp_path: Path) -> None:
+    """The library of the plots keeps an index of fonts there, and warns."""
+    (tmp_path / "file").touch()
+    words = [sys.executable, "-m", "llmb", "report", campaign[0], "-o", "page.html"]
+    environment = {**os.environ, "MPLCONFIGDIR": str(tmp_path / "file/cache")}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == "llmb: wrote page.html\n"
 
 
 def test_a_configuration_that_is_not_published_has_no_ratio() -> None:

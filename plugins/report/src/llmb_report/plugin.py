@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from llmb import ExtensionHooks, Report, ReportRenderer, hookimpl
@@ -17,6 +18,9 @@ class HtmlReport(ExtensionHooks):
 
 
 def _render_html(report: Report, /) -> str:
+    log = logging.getLogger("matplotlib")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())  # otherwise Python prints its warnings about the cache of fonts
     from llmb_report.page import render_page
 
     return render_page(report)
