@@ -165,7 +165,7 @@ def test_an_empty_list_in_the_workload_is_an_error(spec: Any) -> None:
         ("framework.config={a = 1}", lambda run: run.options.config["a"] == 1),
         ("env.LIST=1,2", lambda run: run.env["LIST"] == "1,2"),
         ("env.COLOUR=a#b", lambda run: run.env["COLOUR"] == "a#b"),
-        ("workload.image=5#b", lambda run: run.image.ref == "5#b"),
+        ("framework.config.remat=5#b", lambda run: run.options.config["remat"] == "5#b"),
         ("env.EMPTY=", lambda run: run.env["EMPTY"] == ""),
         ("env.PAIR=a=b", lambda run: run.env["PAIR"] == "a=b"),
         ("env.LINES=1\n[env]", lambda run: run.env["LINES"] == "1\n[env]"),

@@ -240,13 +240,12 @@ Url = Annotated[str, matching("a URL or path that does not begin with -", r"[^-\
 
 ImageAddress = Annotated[
     str,
-    accepting(
-        'an image such as "registry.example/name:tag", without blanks and no - at the start',
-        _is_word,
-        schema=_WORD_SCHEMA,
+    matching(
+        'an image in a registry, such as "registry.example/name:tag", and neither a file nor a URL',
+        r"[A-Za-z0-9]([:/]?[A-Za-z0-9_.@-])*",
     ),
 ]
-"""The address of a container image. No command takes it for an option."""
+"""The address of a container image in a registry. Files and URLs are invalid, and so is a ``#`` after the registry."""
 
 _HOST = re.compile(
     r"([^-\s@'\"`$;&|<>(){}\\][^\s@'\"`$;&|<>(){}\\]*@)?"
