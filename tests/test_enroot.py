@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import signal
 import tomllib
@@ -241,3 +242,41 @@ def alive(work: Path) -> list[Path]:
         except OSError:
             continue
     return found
+
+
+def test_an_image_file_is_used_as_it_is(runs: Any, enroot: Enroot, tmp_path: Path) -> None:
+    (file := tmp_path / "own.sqsh").write_bytes(SQUASHFS)
+    for checksum in (None, 64 * "0"):
+        if checksum:
+            Path(f"{file}.sha256").write_text(f"{checksum}  own.sqsh\n")  # as sha256sum prints it
+        run = runs.run(workload={"image": str(file)})
+        assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
+        provenance = tomllib.loads((Path(run["directory"]) / "run.toml").read_text())["provenance"]
+        assert provenance["image"] == str(file)
+        assert (provenance.get("image_sha256"), "image_modified" in provenance) == (checksum, checksum is None)
+    assert enroot.imports == []
+
+
+@pytest.mark.parametrize("content", [None, SQUASHFS[:-1]], ids=["missing", "cut off"])
+def test_a_file_that_is_no_image_starts_no_job(runs: Any, tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "own.sqsh"
+    if content:
+        file.write_bytes(content)
+    run = runs.run(workload={"image": str(file)})
+    assert run["state"] == "failed"
+    assert f"image file {file} does not exist on the target, or is incomplete" in run["failure"]["cause"]
+    assert runs.journal() == []
+    checks = runs.llmb("doctor", runs.spec(workload={"image": str(file)}), "--json")
+    [check] = [each for each in json.loads(checks.stdout)["checks"] if each["name"] == f"image file {file}"]
+    assert (check["ok"], check["detail"]) == (False, "does not exist on the target, or is incomplete")
+
+
+def test_an_image_file_needs_enroot(runs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = runs.spec(workload={"image": "/own.sqsh"}, target={"runtime": "docker"})
+    message = 'target.runtime: "docker" does not suit the recipe, which runs in the image file /own.sqsh'
+    assert message in runs.llmb("run", spec).stderr
+    monkeypatch.setenv("PATH", os.environ["PATH"].partition(":")[2])
+    done = runs.llmb("run", runs.spec(workload={"image": "/own.sqsh"}))
+    assert done.returncode == 4
+    message = "the image file /own.sqsh needs enroot, which is not installed on this machine; install it"
+    assert done.stderr == f"llmb: {message}\n"

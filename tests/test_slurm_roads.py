@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import tomli_w
 from parts.deadline import DEADLINE_S
+from parts.enroot import SQUASHFS
 from parts.slurm import Cluster, missing
 from parts.sshd import SSHD, Sshd
 from parts.training import no_other_training
@@ -38,8 +39,8 @@ class LargeRecipe:
         target = {"scheduler": "slurm", "workdir": str(toy.workdir), "exclusive": False, "mem": "1G"}
         self.spec.write_text(tomli_w.dumps({"workload": workload, "target": target}))
 
-    def run(self) -> dict[str, Any]:
-        process = self.toy.start("run", str(self.spec), "--json", env=self.env)
+    def run(self, *options: str) -> dict[str, Any]:
+        process = self.toy.start("run", str(self.spec), "--json", *options, env=self.env)
         out, err = process.communicate(timeout=DEADLINE_S)
         assert out, err
         return dict(json.loads(out)["runs"][0])
@@ -136,6 +137,17 @@ def test_a_failed_conversion_stops_the_job_before_the_performance_phase(large: L
     assert "phase convert, rank 0 on node1: exit code 1" in run["reason"]
     assert "no events in the report" in run["failure"]["evidence"]
     assert len(large.journal("train")) == 64
+
+
+def test_an_image_file_is_used_as_it_is(large: LargeRecipe, tmp_path: Path) -> None:
+    (file := tmp_path / "own.sqsh").write_bytes(SQUASHFS)
+    run = large.run("--set", f"workload.image={file}")
+    assert run["state"] == "completed", f"{run['reason']}, {run['failure']}"
+    assert large.journal("enroot") == []
+    assert all(f"--container-image={file}" in line for line in large.journal("srun") if len(line) > 1)
+    provenance = tomllib.loads((Path(run["directory"]) / "run.toml").read_text())["provenance"]
+    assert provenance["image"] == str(file)
+    assert provenance["image_modified"]
 
 
 # MaxText

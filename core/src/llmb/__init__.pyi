@@ -112,6 +112,7 @@ from .scripts.job_functions import script_template as script_template
 from .scripts.network_variables import exported_variables_probe as exported_variables_probe
 from .scripts.network_variables import unpassed_variables_note as unpassed_variables_note
 from .scripts.nsys import Nsys as Nsys
+from .scripts.squashfs import image_file_task as image_file_task
 from .scripts.squashfs import squashfs_check as squashfs_check
 from .scripts.squashfs import squashfs_functions as squashfs_functions
 from .spec.json_schema import SchemaKind as SchemaKind

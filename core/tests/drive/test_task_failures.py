@@ -65,7 +65,7 @@ def reason(folder: Path, log: str) -> str:
     """Return the reason of a task with this log, without the path of the log."""
     (folder / "log").write_text(f"creating {folder}/venv with python\n{log}")
     script = Script(id="t", directory=str(folder), text="", logs=FrozenMap({"venv": (f"{folder}/log",)}))
-    plan = TaskPlan(task=Task(key="t", kind="venv", work="", check=""), script=script, on="host")
+    plan = TaskPlan(task=Task(key="t", kind="venv", work=":", check=""), script=script, on="host")
     failure, _ = find_task_failure(plan, JobStatus(state="ended", cause="failed", exit_code=1), LocalHost())
     return failure.reason.removesuffix(f" (log: {folder}/log)")
 

@@ -87,7 +87,7 @@ def test_a_secret_cut_by_the_beginning_of_a_failed_task_s_log_is_left_out(
     end = "7d1f9c\n".ljust(TAIL_BYTES - len(rest.encode()), "-") + rest
     (tmp_path / "log").write_text(f"very-secret-{end}")
     script = Script(id="t", directory=str(tmp_path), text="", logs=FrozenMap({"image": (f"{tmp_path}/log",)}))
-    plan = TaskPlan(task=Task(key="t", kind="image", work="", check=""), script=script, on="host")
+    plan = TaskPlan(task=Task(key="t", kind="image", work=":", check=""), script=script, on="host")
     failure, kept = find_task_failure(plan, JobStatus(state="ended", cause="failed", exit_code=1), LocalHost())
     assert "━" in kept
     assert "7d1f9c" not in kept + failure.reason

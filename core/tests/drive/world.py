@@ -78,7 +78,7 @@ class Scenario:
 
     def _task_plan(self, key: str) -> TaskPlan:
         script = self._script(key, f"/work/cache/jobs/{key}", check=f"test -e /work/cache/{key}")
-        task = Task(key=key, kind=f"import of {key}", work="", check=script.check, concurrent=key in self.concurrent)
+        task = Task(key=key, kind=f"import of {key}", work=":", check=script.check, concurrent=key in self.concurrent)
         return TaskPlan(task=task, script=script, on="host" if key in self.on_host else "scheduler")
 
     def _script(self, unit: str, directory: str, check: str = "") -> Script:

@@ -77,7 +77,7 @@ def test_an_unknown_table_is_named_with_the_nearest_table_or_key(spec: Any, tabl
             "image",
             {},
             "{...}",
-            'an image in a registry, such as "registry.example/name:tag", and neither a file nor a URL',
+            'an image such as "registry.example/name:tag", or the absolute path of a squashfs file on the target',
         ),
         (
             "workload",
@@ -184,7 +184,8 @@ def test_missing_keys_and_tables_are_named(spec: Any) -> None:
         ({"workload": {"image": "--privileged"}}, "workload.image", 'invalid value "--privileged"'),
         ({"workload": {"image": "a/b:1\n"}}, "workload.image", r'invalid value "a/b:1\n"'),
         ({"workload": {"image": "a/b:\x1b[2J"}}, "workload.image", "invalid value"),
-        ({"workload": {"image": "/lustre/images/nemo.sqsh"}}, "workload.image", "nemo.sqsh"),
+        ({"workload": {"image": "/lustre/my images/nemo.sqsh"}}, "workload.image", "nemo.sqsh"),
+        ({"workload": {"image": "/lustre/nemo.sqsh,/x"}}, "workload.image", "nemo.sqsh"),
         ({"workload": {"image": "./nemo.sqsh"}}, "workload.image", "nemo.sqsh"),
         ({"workload": {"image": "docker://nvcr.io/nvidia/nemo:24.12"}}, "workload.image", "docker://nvcr.io"),
         ({"workload": {"image": "nvcr.io#nvidia/nemo:24.12"}}, "workload.image", "nvcr.io#nvidia"),

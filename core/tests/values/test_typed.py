@@ -64,7 +64,7 @@ REPOSITORY = {"name": "nemo", "url": "https://git.example/nemo", "commit": "abc1
         ),
         (llmb.Environment, {}, {"secrets": ["HF-TOKEN"]}, 'Environment.secrets[0]: invalid value "HF-TOKEN"'),
         (llmb.Environment, {}, {"base": "ubuntu:24.04"}, 'Environment.base: invalid value "ubuntu:24.04"'),
-        (llmb.Image, {"ref": "a"}, {"ref": "-v"}, 'Image.ref: invalid value "-v"; expected an image in a registry'),
+        (llmb.Image, {"ref": "a"}, {"ref": "-v"}, 'Image.ref: invalid value "-v"; expected an image such as'),
         (llmb.Repository, REPOSITORY, {"url": "--upload-pack=x"}, "Repository.url: invalid value"),
         (llmb.Repository, REPOSITORY, {"commit": "-x"}, 'Repository.commit: invalid value "-x"; expected a word'),
         (llmb.Job, JOB, {"directory": "/a\nb"}, r'Job.directory: invalid value "/a\nb"; expected an absolute path'),

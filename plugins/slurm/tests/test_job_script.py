@@ -169,6 +169,7 @@ def test_a_runtime_that_does_not_suit_the_recipe_is_rejected(
         (IMAGE, {}, ["container image"]),
         (IMAGE, {"runtime": "pyxis"}, ["container image"]),
         (IMAGE, {"runtime": "none"}, []),
+        (Environment(base=Image(ref="/images/own.sqsh")), {}, ["image file /images/own.sqsh"]),
         (VENV, {}, ["virtual environment"]),
         (VENV, {"runtime": "none"}, []),
         (Environment(), {"runtime": "pyxis"}, []),
@@ -177,7 +178,7 @@ def test_a_runtime_that_does_not_suit_the_recipe_is_rejected(
 def test_tasks_of_the_environment(environment: Environment, options: dict[str, Any], kinds: list[str]) -> None:
     assert [task.kind for task in Slurm().prepare_env(environment, target(**options))] == kinds
     text = Slurm().build_job(job(environment=environment), target(**options)).text
-    assert ("--container-image" in text) == (kinds == ["container image"])
+    assert ("--container-image" in text) == any("image" in kind for kind in kinds)
     assert ("VIRTUAL_ENV=" in text) == (kinds == ["virtual environment"])
 
 

@@ -14,6 +14,7 @@ from llmb.hosts.host_connections import HostConnections
 from llmb.hosts.work_directory import access_check
 from llmb.plan_tasks import TaskPlan
 from llmb.plugins.registry import PluginRegistry
+from llmb.state_machine.decide_task import MISSING
 from llmb.values.errors import LlmbError, PluginError
 from llmb.values.job import Script
 from llmb.values.run import Target
@@ -69,6 +70,9 @@ def check_disk_space(tasks: Iterable[TaskPlan], complete: set[str], group: Targe
     needed_gb = 0.0
     for task in tasks:
         detail = f"{task.key} exists"
+        if not task.task.work:
+            yield _check_existence(task, exists=task.key in complete)
+            continue
         if task.key not in complete:
             size = f", {task.task.space_gb:g} GB" if task.task.space_gb else ""
             detail = f"{task.key} will be created first{size}"
@@ -80,6 +84,12 @@ def check_disk_space(tasks: Iterable[TaskPlan], complete: set[str], group: Targe
     detail = f"{needed_gb:g} GB needed in {group.workdir}, {free_gb:.1f} GB free"
     remedy = free_space_remedy(group.workdir) if needed_gb > free_gb else ""
     yield DoctorCheck(name="free space", ok=not remedy, detail=detail, remedy=remedy)
+
+
+def _check_existence(task: TaskPlan, *, exists: bool) -> DoctorCheck:
+    """Check a result that only the user can create."""
+    detail, remedy = ("exists", "") if exists else (MISSING, "create it, or correct the spec")
+    return DoctorCheck(name=task.task.kind, ok=exists, detail=detail, remedy=remedy)
 
 
 def one_line(error: LlmbError) -> str:

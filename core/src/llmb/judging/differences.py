@@ -14,7 +14,7 @@ from llmb.spec.spec_tables import flat
 NOT_SET = "not set"
 
 KINDS = {
-    "image": r"image|image_digest|image_sha256|release|workload\.image",
+    "image": r"image|image_(?:digest|sha256|modified)|release|workload\.image",
     "parallelism": r"parallelism\..*|workload\.gpus|target\.gpus_per_node",
     "model": r"model\..*|workload\.(dtype|gpu_type|recipe|variant|steps)|measure\.window",
     "arguments": r"framework\..*|profile\..*",

@@ -1,9 +1,11 @@
-"""Completeness checks for container images in squashfs files."""
+"""Checks of container images in squashfs files."""
 
 import shlex
 
 from llmb.files import resource_text
 from llmb.scripts.job_functions import lock_function
+from llmb.values.frozen import content_key
+from llmb.values.job import Task
 
 
 def squashfs_functions() -> str:
@@ -20,3 +22,9 @@ def squashfs_functions() -> str:
 def squashfs_check(file: str) -> str:
     """Return bash for ``Task.check`` that exits with 0 if ``file`` is a complete image (``is_complete_image``)."""
     return f"{squashfs_functions()}\nis_complete_image {shlex.quote(file)}"
+
+
+def image_file_task(file: str) -> Task:
+    """Return a task without work: the user's own image, which must be a complete squashfs file on the target."""
+    check = f"{resource_text(__package__, 'squashfs.sh')}\nreadable_squashfs {shlex.quote(file)}"
+    return Task(key=f"image-file-{content_key(file)}", kind=f"image file {file}", work="", check=check)

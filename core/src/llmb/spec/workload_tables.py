@@ -62,8 +62,8 @@ class WorkloadTable:
     Example: ``3``
     """
     image: ImageAddress | None = None
-    """Container image instead of the recipe's image or virtual environment. Default: the recipe's. Example:
-    ``"nvcr.io/nvidia/nemo:24.12"``
+    """Container image instead of the recipe's image or virtual environment: an image in a registry, or the path of a
+    squashfs file on the target, which is not imported. Default: the recipe's. Example: ``"nvcr.io/nvidia/nemo:24.12"``
     """
     time_limit: Duration | None = None
     """Time after which the scheduler ends the job. Default: the recipe's. Example: ``"30m"``"""

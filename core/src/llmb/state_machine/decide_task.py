@@ -12,6 +12,9 @@ from llmb.values.job_status import JobHandle, JobStatus
 MAX_RETRIES = 2
 """How often a task is submitted again after its job was killed by something else."""
 
+MISSING = "does not exist on the target, or is incomplete"
+"""What is wrong with a result that only the user can create."""
+
 RETRYABLE = frozenset({"lost", "preempted", "node failure", "cancelled"})
 """Causes of a job's end for which the task itself is not to blame."""
 
@@ -20,7 +23,7 @@ def decide_task(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
     """Return the events of a task that follow from an observation."""
     match seen:
         case Checked() if state.stage == "planned":
-            yield Ended(run_id=unit.id, state="completed") if seen.complete else Submitting(run_id=unit.id)
+            yield _after_check(unit, complete=seen.complete)
         case JobHandle(refused="") if state.stage == "submitting":
             yield Queued(run_id=unit.id, job_id=seen.job_id)
         case JobHandle() if state.stage == "submitting":
@@ -32,6 +35,15 @@ def decide_task(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
             yield _end_task(unit, state, state.job_status, seen)
         case Unneeded() if state.stage != "ended":
             yield Planned(run_id=unit.id)  # a run that needs the task later starts with its check again
+
+
+def _after_check(unit: Unit, *, complete: bool) -> Event:
+    if complete:
+        return Ended(run_id=unit.id, state="completed")
+    if not unit.must_exist:
+        return Submitting(run_id=unit.id)
+    reason, remedy = f"{unit.name} {MISSING}", "create it, or correct the spec; `llmb doctor SPEC` checks it again"
+    return Ended(run_id=unit.id, state="failed", cause="failed", reason=reason, remedy=remedy)
 
 
 def _end_task(unit: Unit, state: State, status: JobStatus, seen: TaskFinalized) -> Event:

@@ -44,7 +44,7 @@ class Unit:
 
     ``depends_on`` are the keys of the tasks that a run needs, in order. ``concurrent`` contains the tasks that may be
     created at the same time as the previous one. ``runs_on`` is "host" for a task that runs as a detached process of
-    the target's host. ``name`` is what messages call a task.
+    the target's host. ``name`` is what messages call a task. ``must_exist`` is True for a task that llmb cannot create.
     """
 
     id: str
@@ -53,6 +53,7 @@ class Unit:
     depends_on: tuple[str, ...] = ()
     concurrent: frozenset[str] = frozenset()
     runs_on: RunsOn = "scheduler"
+    must_exist: bool = False
 
     def tasks_beside(self, key: str) -> tuple[str, ...]:
         """Return the tasks that are created at the same time as this one, in order, with this one."""

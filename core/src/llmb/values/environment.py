@@ -46,9 +46,14 @@ class Image:
     """A container image, with its digest if the publisher states one."""
 
     ref: ImageAddress
-    """Address of the image. Example: ``"registry.example/name:tag"``"""
+    """Address of the image. Example: ``"registry.example/name:tag"``. A squashfs file on the target has its path."""
     digest: Digest | None = None
     """Digest of the image, which identifies it. Default: none."""
+
+    @property
+    def file(self) -> str | None:
+        """The path of an image that is a squashfs file on the target, else None."""
+        return self.ref if self.ref.startswith("/") else None
 
     @property
     def with_digest(self) -> str:
@@ -59,7 +64,7 @@ class Image:
     def pinned(self) -> str:
         """The address with the digest instead of the tag, which may later name another image; else the address."""
         name, _, own_digest = self.ref.partition("@")
-        if not (digest := self.digest or own_digest):
+        if self.file or not (digest := self.digest or own_digest):
             return self.ref
         folder, slash, last = name.rpartition("/")
         return f"{folder}{slash}{last.partition(':')[0]}@{digest}"

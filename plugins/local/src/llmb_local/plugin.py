@@ -179,7 +179,8 @@ def _notes(name: RuntimeName, job: Job, target: Target[LocalOptions]) -> tuple[s
     if name not in ENGINES:
         return ()
     notes = unpassed_variables_note(job, os.environ)
-    if target.options.runtime is not None:
+    base = job.environment.base
+    if target.options.runtime is not None or (isinstance(base, Image) and base.file):
         return notes
     if not probed(target):
         best = f"the first of {', '.join(ENGINES)} that works on this machine"

@@ -1,4 +1,4 @@
-"""Container images, which enroot imports once."""
+"""Container images: files of the user, or images that enroot imports once."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def image_key(image: Image) -> str:
 
 
 def image_file(image: Image, cache: str) -> str:
-    """Return the path of an imported image."""
-    return f"{cache}/images/{image_key(image)}.sqsh"
+    """Return the path of the user's own file, or of an imported image."""
+    return image.file or f"{cache}/images/{image_key(image)}.sqsh"
 
 
 def enroot_address(image: Image) -> str:

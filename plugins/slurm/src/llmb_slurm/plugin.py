@@ -27,6 +27,7 @@ from llmb import (
     Venv,
     exported_variables_probe,
     hookimpl,
+    image_file_task,
     read_signatures,
     unpassed_variables_note,
     venv_task,
@@ -57,10 +58,13 @@ class Slurm(SchedulerHooks[SlurmOptions]):
 
     @hookimpl
     def prepare_env(self, environment: Environment, target: Target[SlurmOptions]) -> tuple[Task, ...]:
-        """Return the task that imports the image in a job, or creates the virtual environment on the host."""
+        """Return the task that imports the image in a job, or creates the virtual environment on the host.
+
+        An image file of the user is only checked.
+        """
         runtime, base = choose_runtime(environment, target), environment.base
         if isinstance(base, Image) and runtime == "pyxis":
-            return (import_task(base, target.workdir, target.cache),)
+            return (image_file_task(base.file) if base.file else import_task(base, target.workdir, target.cache),)
         return (venv_task(base, target.cache),) if isinstance(base, Venv) and runtime == "venv" else ()
 
     @hookimpl

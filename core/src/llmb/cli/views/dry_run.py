@@ -137,7 +137,9 @@ def _describe_needed_items(plan: llmb.RunPlan, existing: Mapping[str, bool]) -> 
     for name in sorted(plan.secrets):
         yield f"needs {name} in the environment of llmb{'' if os.environ.get(name) else ', where it is not set'}"
     for task in plan.tasks:
-        yield f"{ITEMS[existing.get(task.key)]}: {task.task.kind} {task.key}{_describe_needs(task.task)}"
+        exists = existing.get(task.key)
+        wanted = ITEMS[exists] if exists or task.task.work else "must exist"
+        yield f"{wanted}: {task.task.kind} {task.key}{_describe_needs(task.task)}"
 
 
 def _describe_repeat(plan: llmb.RunPlan) -> str:

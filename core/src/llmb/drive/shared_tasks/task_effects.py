@@ -163,7 +163,7 @@ class TaskEffects:
 
 def task_unit(plan: TaskPlan) -> Unit:
     """Return the unit of a task."""
-    return Unit(id=plan.key, kind="task", name=plan.task.kind, runs_on=plan.on)
+    return Unit(id=plan.key, kind="task", name=plan.task.kind, runs_on=plan.on, must_exist=not plan.task.work)
 
 
 def _describe_decision(waiting: Sequence[str]) -> str:

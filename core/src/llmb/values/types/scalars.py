@@ -241,11 +241,11 @@ Url = Annotated[str, matching("a URL or path that does not begin with -", r"[^-\
 ImageAddress = Annotated[
     str,
     matching(
-        'an image in a registry, such as "registry.example/name:tag", and neither a file nor a URL',
-        r"[A-Za-z0-9]([:/]?[A-Za-z0-9_.@-])*",
+        'an image such as "registry.example/name:tag", or the absolute path of a squashfs file on the target',
+        r"[A-Za-z0-9]([:/]?[A-Za-z0-9_.@-])*|(/[A-Za-z0-9_.@+=~-]+)+",
     ),
 ]
-"""The address of a container image in a registry. Files and URLs are invalid, and so is a ``#`` after the registry."""
+"""The address of an image in a registry, without a ``#`` after the registry, or the path of an image on the target."""
 
 _HOST = re.compile(
     r"([^-\s@'\"`$;&|<>(){}\\][^\s@'\"`$;&|<>(){}\\]*@)?"

@@ -23,7 +23,7 @@ def choose_runtime(environment: Environment, target: Target[LocalOptions]) -> Ru
     if wanted is not None:
         _check_suitable(wanted, base)
     elif isinstance(base, Image):
-        wanted = _best_engine(target)
+        wanted = _engine_of_file(base.file, target) if base.file else _best_engine(target)
     else:
         wanted = "venv" if isinstance(base, Venv) else "none"
     if wanted in ENGINES and (error := target.facts.get(f"{wanted}.error")):
@@ -50,10 +50,18 @@ def _check_suitable(wanted: RuntimeName, base: Image | Venv | None) -> None:
     elif wanted == "venv" and not isinstance(base, Venv):
         has = f"runs in the image {base.ref}" if isinstance(base, Image) else "has no virtual environment"
         expected = f"one of {', '.join(ENGINES)}, or none"
+    elif wanted in ("docker", "podman") and isinstance(base, Image) and base.file:
+        has, expected = f"runs in the image file {base.file}", "enroot, or an image in a registry"
     else:
         return
     message = f'"{wanted}" does not suit the recipe, which {has}'
     raise SpecError(Fault(message=message, key="target.runtime", expected=expected))
+
+
+def _engine_of_file(file: str, target: Target[LocalOptions]) -> RuntimeName:
+    if probed(target) and not shutil.which("enroot"):
+        raise TargetError(f"the image file {file} needs enroot, which is not installed on this machine; install it")
+    return "enroot"
 
 
 def _best_engine(target: Target[LocalOptions]) -> RuntimeName:

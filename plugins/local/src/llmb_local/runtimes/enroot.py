@@ -19,6 +19,7 @@ from llmb import (
     assignments,
     content_key,
     format_value,
+    image_file_task,
     squashfs_check,
     squashfs_functions,
 )
@@ -35,16 +36,18 @@ class Enroot:
     def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
         """Return the task that imports the image into a file, from Docker if Docker has the image.
 
-        The file gets its final name only if it is complete.
+        The file gets its final name only if it is complete. The user's own file is only checked.
         """
         assert isinstance(environment.base, Image)
-        file = image_file(environment.base, target.cache)
         image = environment.base
+        if image.file:
+            return (image_file_task(image.file),)
+        file = image_file(image, target.cache)
         settings = assignments(engine="enroot", image=image.pinned, source=enroot_address(image), file=file)
         functions = [bash_file("runtimes/container_errors.sh"), squashfs_functions()]
         task = Task(
             key=f"enroot-{content_key(file)}",
-            kind=f"enroot image {environment.base.ref}",
+            kind=f"enroot image {image.ref}",
             work="\n".join([settings, *functions, bash_file("runtimes/enroot_import.sh")]),
             check=squashfs_check(file),
         )
@@ -84,7 +87,9 @@ def enroot_address(image: Image) -> str:
 
 
 def image_file(image: Image, cache: str) -> str:
-    """Return the path of the imported image."""
+    """Return the path of the user's own file, or of the imported image."""
+    if image.file:
+        return image.file
     name = re.sub("[/:@]", "+", image.ref)
     return f"{cache}/enroot/{name}-{content_key(image.ref, image.digest or '')}.sqsh"
 

@@ -8,7 +8,10 @@ create() {
   local output
   remove_container enroot "$container" '' >/dev/null 2>&1 # of a killed attempt
   echo "enroot $container" >container
-  { echo "image=$image" && sed 's/^/image_sha256=/' "$file.sha256"; } >>provenance
+  {
+    echo "image=$image"
+    sed 's/^\([0-9a-f]*\).*/image_sha256=\1/' "$file.sha256" 2>/dev/null || stat -c 'image_modified=%y' "$file"
+  } >>provenance
   output=$(enroot create --name "$container" "$file" 2>&1) || fail "image $image" "$output"
 }
 
