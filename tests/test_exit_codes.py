@@ -229,6 +229,13 @@ def _(toy: ToyRuns) -> list[int]:
     return codes(toy, *commands)
 
 
+@case("`attach`, `cancel`, `compare`, `report`, `bundle`", "no run matches the filters in braces")
+def _(toy: ToyRuns) -> list[int]:
+    none = "{state=lost}"
+    writing = [("report", none, "--csv", "-"), ("bundle", none, "-o", str(toy.folder / "bundle.tar.gz"))]
+    return codes(toy, ("attach", none), ("cancel", none), ("compare", none, none), *writing)
+
+
 @case("`doctor`", "something is missing")
 def _(toy: ToyRuns) -> list[int]:
     toy.home.write_text("a file instead of a folder")
