@@ -26,12 +26,12 @@ def is_run(block: Block) -> bool:
     )
 
 
-CLUSTER_PAGE = "docs/tutorials/first-cluster.md"
+CLUSTER_PAGES = ("docs/tutorials/first-cluster.md", "docs/how-to/acceptance.md")
 
 PAGES = [
     pytest.param(page, marks=pytest.mark.slow) if "slow page" in page_notes(page) else page
     for page in pages()
-    if page != CLUSTER_PAGE and any(map(is_run, blocks(page)))
+    if page not in CLUSTER_PAGES and any(map(is_run, blocks(page)))
 ]
 
 
@@ -54,13 +54,14 @@ def perform(page: str, session: Session) -> int:
 
 @pytest.mark.slow
 @pytest.mark.real
-def test_the_tutorial_on_a_cluster_works_on_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", CLUSTER_PAGES)
+def test_a_page_on_a_cluster_works_on_one(page: str, tmp_path: Path) -> None:
     if lacking := slurm.missing():
         pytest.skip(lacking)
     with slurm.Cluster(nodes=2) as cluster, Sshd(env=cluster.env) as server:
         names = {"eos-login": server.host, "/lustre/me/llmb": str(tmp_path / "work")}
-        session = new_session(CLUSTER_PAGE, tmp_path, names)
-        assert perform(CLUSTER_PAGE, attrs.evolve(session, env={**session.env, **server.env})) > 0
+        session = new_session(page, tmp_path, names)
+        assert perform(page, attrs.evolve(session, env={**session.env, **server.env})) > 0
 
 
 @pytest.mark.parametrize("block", [each for each in ALL if not is_run(each)], ids=lambda block: block.name)
