@@ -89,7 +89,8 @@ def test_commands_are_in_no_process_list(host: Any) -> None:
 def test_profiles_can_set_variables_but_not_disturb_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any
 ) -> None:
-    (tmp_path / ".bash_profile").write_text("echo welcome; echo oh >&2; read -r line; export SITE='the site'\n")
+    profile = "echo welcome; echo oh >&2; read -r line; export SITE='the site' BASH_ENV=~/.bashrc\n"
+    (tmp_path / ".bash_profile").write_text(profile)
     (tmp_path / ".bashrc").write_text("echo hello\n")
     with Sshd(env={"HOME": str(tmp_path)}) as server:
         for name, value in server.env.items():

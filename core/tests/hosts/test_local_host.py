@@ -77,6 +77,13 @@ def test_the_shell_of_a_connection_ignores_the_time_limit_of_idle_logins() -> No
         assert output == b"hi\nsecond 0\n"
 
 
+def test_bash_env_disturbs_no_script_and_reaches_jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (file := tmp_path / "my rc").write_text("echo welcome\n")
+    monkeypatch.setenv("BASH_ENV", str(file))
+    assert LocalHost().run("echo hi").stdout == "hi\n"
+    assert LocalHost().run("bash -c 'echo job'").stdout == "welcome\njob\n"
+
+
 def test_missing_bash_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TargetError, match="bash is not installed"):

@@ -1,6 +1,7 @@
 """Host for the machine on which llmb runs."""
 
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +39,7 @@ class LocalHost:
         """
         log_command("this machine", script)
         # bash reads a script on standard input byte by byte, but a sourced file in blocks
-        text = "{\n" + script + "\n} </dev/null\n"
+        text = "{\n" + _restore_bash_env() + script + "\n} </dev/null\n"
         try:
             bash = subprocess.Popen(
                 ["bash", "-c", ". /dev/stdin"],
@@ -105,11 +106,18 @@ def _open_without_wait(path: str, flags: int) -> int:
 def _environment() -> dict[str, str]:
     """Return the environment of this process, with HOME added if it is unset, as under cron or systemd.
 
-    TMOUT is left out: sites set it to end idle logins, and bash takes it as a time limit of every ``read``.
+    TMOUT is left out: sites set it to end idle logins, and bash takes it as a time limit of every ``read``. So is
+    BASH_ENV, a file that bash reads before a script: what the file prints would be in the output of the script.
     """
     home = os.path.expanduser("~")  # unlike Path.home(), does not raise if the user has no home directory
-    own = {name: value for name, value in os.environ.items() if name != "TMOUT"}
+    own = {name: value for name, value in os.environ.items() if name not in ("TMOUT", "BASH_ENV")}
     return {"HOME": home if os.path.isabs(home) else "/", **own}
+
+
+def _restore_bash_env() -> str:
+    """Return bash that exports BASH_ENV for the jobs that a script starts, if the user exports it."""
+    file = os.environ.get("BASH_ENV")
+    return f"export BASH_ENV={shlex.quote(file)}\n" if file else ""
 
 
 @contextmanager
