@@ -130,6 +130,7 @@ def test_the_default_account_comes_from_the_environment(monkeypatch: pytest.Monk
         ({"qos": ""}, 'invalid value ""; expected printable'),
         ({"sbatch": {"job-name": "x"}}, "job-name: llmb sets this option; expected no such key"),
         ({"sbatch": {"help": True}}, "help: llmb sets this option"),
+        ({"sbatch": {"arr": "1-3"}}, "arr: sbatch could take it for array, which llmb sets; expected a complete name"),
         ({"sbatch": {"mem-per-gpu": "10G"}}, 'mem-per-gpu: conflicts with --mem; expected .* target.mem = "none"'),
         ({"sbatch": {"time": "1:00"}}, "time: llmb sets this option; expected workload.time_limit"),
         ({"sbatch": {"gres": "gpu:1"}}, 'gres: llmb sets this option; expected target.gpu_request = "gres"'),

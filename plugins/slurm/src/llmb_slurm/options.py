@@ -81,6 +81,8 @@ def _option_faults(name: str, setting: Any, mem: str) -> Iterator[Fault]:
     elif name in SET_BY_LLMB:
         instead = f"{SET_BY_LLMB[name]} instead" if SET_BY_LLMB[name] else "no such key"
         yield Fault(message="llmb sets this option", key=name, expected=instead)
+    elif same := next((full for full in sorted(SET_BY_LLMB) if full.startswith(name)), None):
+        yield Fault(message=f"sbatch could take it for {same}, which llmb sets", key=name, expected="a complete name")
     elif name in MEM_RATIOS and mem != NO_MEM:
         yield Fault(message="conflicts with --mem", key=name, expected='target.mem instead, or target.mem = "none"')
     elif setting is False:
