@@ -464,10 +464,12 @@ def test_a_file_that_is_no_toml_is_one_line(spec: Any, content: bytes, text: str
         ("nothing.toml", "no such file"),
         (".", "the path is a directory; expected a TOML file"),
         ("file/spec.toml", "cannot read the file: Not a directory"),
+        ("link.toml", "a symbolic link to moved.toml, which does not exist"),
     ],
 )
 def test_a_path_that_is_no_file_is_one_line(tmp_path: Path, path: str, text: str) -> None:
     (tmp_path / "file").touch()
+    (tmp_path / "link.toml").symlink_to("moved.toml")
     with pytest.raises(llmb.SpecError) as raised:
         llmb.load(tmp_path / path)
     assert str(raised.value) == f"{tmp_path / path}: {text}"

@@ -68,7 +68,7 @@ def test_a_file_that_need_not_exist_is_an_error_if_its_link_or_its_folder_is_bro
     config.unlink()
     config.mkdir()
     (config / "config.toml").symlink_to("nowhere.toml")
-    with pytest.raises(LlmbError, match=f"{config}/config.toml: no such file"):
+    with pytest.raises(LlmbError, match=f"{config}/config.toml: a symbolic link to nowhere.toml, which does not exist"):
         read_notify_command()
 
 

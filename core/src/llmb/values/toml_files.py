@@ -47,6 +47,8 @@ def _describe_unreadable(path: Path, cause: OSError | UnicodeDecodeError) -> Fau
     match cause:
         case UnicodeDecodeError():
             reason, expected = f"invalid UTF-8 at byte {cause.start}", "a TOML file in UTF-8"
+        case FileNotFoundError() if path.is_symlink():
+            reason = f"a symbolic link to {path.readlink()}, which does not exist"
         case FileNotFoundError():
             reason, nearest = "no such file", _similar_file(path)
         case IsADirectoryError():
