@@ -58,6 +58,13 @@ def test_sections_match_as_in_openssh(config: str, port: str, lookup: Callable[.
     assert lookup(config)["port"] == port
 
 
+@pytest.mark.parametrize(("name", "result"), [("login1", "login1"), ("%h.site", "eos.site"), ("10.0.0.1", "10.0.0.1")])
+def test_a_name_that_cannot_be_made_canonical_is_host_name(
+    name: str, result: str, lookup: Callable[..., dict[str, Any]]
+) -> None:
+    assert lookup(f"CanonicalizeHostname yes\nHost eos\n  HostName {name}\n  Port 7")["hostname"] == result
+
+
 @pytest.mark.parametrize("section", ["Host other", "Match originalhost other"])
 @pytest.mark.parametrize("included", ["Port 6", "Host *\n  Port 6", "Match all\n  Port 6", "Include none\nPort 6"])
 def test_an_include_in_a_section_of_another_host_has_no_effect(

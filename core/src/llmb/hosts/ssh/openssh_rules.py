@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+from collections.abc import Iterable
 from typing import Any
 
 from paramiko import ConfigParseError, SSHConfig
@@ -53,6 +54,13 @@ class OpenSSHConfig(SSHConfig):
         found: SSHConfigDict = super()._lookup(hostname, *arguments, **options)  # type: ignore[misc]  # the same
         found.setdefault("canonicaldomains", "")
         return found
+
+    def canonicalize(self, hostname: str, options: SSHConfigDict, domains: Iterable[str]) -> str:
+        """Return the canonical form of HostName, which paramiko would replace by that of ``hostname``."""
+        name = options["hostname"].replace("%h", hostname)
+        if name.count(".") > int(options.get("canonicalizemaxdots", 1)):
+            return name
+        return str(super().canonicalize(name, options, domains))
 
     def _tokenize(self, config: SSHConfigDict, target_hostname: str, key: str, value: str) -> str:
         """Replace tokens, and in names of files also variables, ``%i`` and ``%k``.
