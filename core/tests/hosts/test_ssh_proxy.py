@@ -11,7 +11,7 @@ import pytest
 
 from llmb import TargetError
 from llmb.hosts.ssh.config import read_ssh_config
-from llmb.hosts.ssh.connection import Connection
+from llmb.hosts.ssh.connection import Connection, connect
 
 
 @pytest.fixture
@@ -79,3 +79,17 @@ def test_an_ipv6_jump_host_of_all_hosts_is_reached_directly(connection: Connecti
     Path("~/.ssh/config").expanduser().write_text("Host *\n  ProxyJump [fe80::2]\n")
     gateway = Connection("eos", config=fabric.Config(ssh_config=read_ssh_config(), lazy=True)).gateway
     assert (gateway.host, gateway.gateway) == ("fe80::2", None)
+
+
+def test_a_jump_host_follows_the_rules_of_openssh(connection: Connection) -> None:
+    config = "Host eos\n  ProxyJump gate\nMatch tagged work\n  Port 6\nHost gate\n  Port 7\nCanonicalizeHostname yes\n"
+    Path("~/.ssh/config").expanduser().write_text(config)
+    gateway = Connection("eos", config=fabric.Config(ssh_config=read_ssh_config(), lazy=True)).gateway
+    assert gateway.port == 7
+
+
+def test_jump_hosts_that_form_a_loop_are_an_error(connection: Connection) -> None:
+    config = "Host eos\n  ProxyJump gate\nHost gate\n  ProxyJump door\nHost door\n  ProxyJump gate\n"
+    Path("~/.ssh/config").expanduser().write_text(config)
+    with pytest.raises(TargetError, match=r"connect to eos: its jump hosts in .* form a loop"):
+        connect("eos")
