@@ -168,6 +168,19 @@ def test_a_requeued_job_is_explained_once(cause: Cause, end: str, disk: Disk, mo
     assert list(dict.fromkeys(shown)) == ["", "attempt 1", "copying logs"]
 
 
+def test_the_logs_of_an_attempt_that_ended_while_no_process_followed_are_copied_to_their_end(disk: Disk) -> None:
+    runs = Scenario(plans=lambda: {"a": JobPlan(requeue_at=6, steps=9)}, needs={"a": ()}, ends={"a": "completed"})
+    with World(runs, disk) as world:
+        with disk.running(process := Process(), world.home), world.session(process) as session:
+            list(session.events(until="submitted", sleep=world.wait))
+        while world.cluster.jobs[0].attempt == 0:
+            world.cluster.tick()
+        world.finish()
+        copy = world.home / "runs" / "a" / "logs" / "a.0.log"
+        assert copy.read_bytes() == world.cluster.files["/work/runs/a/a.0.log"]
+        assert world.problems() == []
+
+
 def wait_in(world: World, pauses: list[float]) -> Callable[[float], None]:
     def wait(pause_s: float) -> None:
         pauses.append(pause_s)

@@ -12,7 +12,6 @@ from contextlib import suppress
 from llmb.drive.driven_run import DrivenRun
 from llmb.drive.finalize.finalize_runs import RunFinalizer
 from llmb.drive.finalize.remedy_of_run import describe_rejection
-from llmb.drive.isolate_errors import keep_error
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, mask_reasons, missing_secrets
 from llmb.drive.shared_tasks.task_effects import TaskEffects, task_unit
 from llmb.drive.shared_tasks.task_jobs import poll_jobs, task_handle
@@ -45,34 +44,12 @@ class EffectRunner:
         self.notes: list[str] = []
         self.tasks = TaskEffects((task for run in self.runs.values() for task in run.plan.tasks), group, self.notes)
         self._secrets = SecretFiles(group.host, self.notes)
-        self.finalizer = RunFinalizer(group, self.runs, registry, self._secrets, self.notes, self.read_logs)
+        self.finalizer = RunFinalizer(group, self.runs, registry, self._secrets, self.notes)
 
     def poll(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Query the scheduler once for all jobs, and the host once for all detached tasks. Raise TargetError."""
         found = poll_jobs(((self._handle(*each), each[0].runs_on) for each in units), self.group)
         yield from mask_reasons((unit, found[unit.id], self._script(unit)) for unit, _ in units)
-
-    def read_logs(self, run_ids: Iterable[str], *, is_last: bool = False) -> Iterator[tuple[str, Exception | None]]:
-        """Append what is new in the logs of these runs to their copies, with one command. Raise TargetError.
-
-        Yield each run whose copies have grown, and each run whose copies could not be written, with the error. Without
-        ``is_last``, a possible beginning of a secret at the end of a log is left for a later call.
-        """
-        owners: dict[str, str] = {}
-        offsets: dict[str, int] = {}
-        grown: dict[str, Exception | None] = {}
-        failed: dict[str, Exception] = {}
-        for run_id in run_ids:
-            with keep_error(run_id, failed):
-                offsets |= (mine := self.runs[run_id].logs.offsets())
-                owners |= dict.fromkeys(mine, run_id)
-        found = self.group.host.read(offsets) if offsets else {}
-        for path, data in found.items():
-            run_id = owners[path]
-            with keep_error(run_id, failed):
-                if self.runs[run_id].logs.add(path, data, is_last=is_last):
-                    grown[run_id] = None
-        yield from (grown | failed).items()
 
     def cancel(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Cancel jobs, once for each request of the user. Raise TargetError."""

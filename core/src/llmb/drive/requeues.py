@@ -3,9 +3,13 @@
 from collections.abc import Iterable, Mapping
 
 from llmb.drive.effects import EffectRunner
+from llmb.drive.follow_logs import read_logs_to_end
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.states import State
 from llmb.values.job_status import JobStatus
+
+MOST_READS = 100
+"""Reads of the logs of an attempt that is over. A log that all attempts share may grow all the time."""
 
 ENDS: Mapping[str, str] = {
     "preempted": "attempt {attempt} was preempted; ",
@@ -25,9 +29,9 @@ def note_requeues(runner: EffectRunner, polled: Iterable[UnitObservation], state
         if unit.kind == "run" and isinstance(seen, JobStatus) and seen.state in ("pending", "running")
         if seen.attempt > states[unit.id].attempt
     }
-    failed = {run_id for run_id, error in runner.read_logs(attempts) if error}  # the next read reports the error
+    failed = read_logs_to_end(attempts, runner.runs, runner.group.host, most_reads=MOST_READS)
     for run_id, attempt in attempts.items():
         logs = runner.runs[run_id].logs
-        cause = "" if run_id in failed else logs.find_scheduler_cause()
+        cause = "" if run_id in failed else logs.find_scheduler_cause()  # the next read reports the error
         end = ENDS.get(cause, "").format(attempt=states[run_id].attempt)
         runner.notes.append(f"{run_id}: {end}the scheduler requeued the job, and llmb follows attempt {attempt}")

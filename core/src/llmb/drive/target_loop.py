@@ -6,6 +6,7 @@ from contextlib import suppress
 from llmb.drive.admit_runs import BATCH, FIRST_BATCH, Admission
 from llmb.drive.background import Background
 from llmb.drive.effects import EffectRunner
+from llmb.drive.follow_logs import read_logs
 from llmb.drive.poll_read_and_retry_intervals import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.progress_files import ProgressFiles
@@ -259,7 +260,7 @@ class TargetLoop:
 
     def _read_logs(self) -> Iterator[Event]:
         running = (unit.id for unit, state in self.units.driven() if state.stage == "running")
-        for run_id, error in self.runner.read_logs(running):
+        for run_id, error in read_logs(running, self.runner.runs, self.runner.group.host):
             self.logs_grew = True
             if error:
                 yield self._transitions.skip(run_id, error)

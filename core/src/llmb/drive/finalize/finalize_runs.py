@@ -1,7 +1,7 @@
 """Finalizing the runs of a target whose jobs are over, each with the history of its job."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 
@@ -11,6 +11,7 @@ from llmb.drive.driven_run import DrivenRun
 from llmb.drive.finalize.attempts_and_telemetry import JobPast
 from llmb.drive.finalize.job_directories import DOUBTFUL, DoubtfulJob, explain_with_directories
 from llmb.drive.finalize.write_result import write_result
+from llmb.drive.follow_logs import read_logs, read_logs_to_end
 from llmb.drive.isolate_errors import isolate
 from llmb.drive.secrets import SecretFiles
 from llmb.drive.target_group import TargetGroup
@@ -27,9 +28,6 @@ from llmb.values.job_status import JobStatus
 HISTORY_LIMIT_S = 10.0
 """How long after the end of a job a run waits for the job's history."""
 
-ReadLogs = Callable[..., Iterator[tuple[str, Exception | None]]]
-"""The method `EffectRunner.read_logs`."""
-
 
 @attrs.define(eq=False)
 class RunFinalizer:
@@ -44,7 +42,6 @@ class RunFinalizer:
     _registry: PluginRegistry
     _secrets: SecretFiles
     _notes: list[str]
-    _read_logs: ReadLogs
     _statuses: dict[str, JobStatus] = attrs.field(factory=dict)
 
     def is_waiting(self, run_id: str) -> bool:
@@ -73,10 +70,9 @@ class RunFinalizer:
     def _prepare(self, units: UnitStates) -> Mapping[str, Exception]:
         """Complete all that needs no history. Return the runs whose logs could not be copied, with the error."""
         submitted = [unit.id for unit, state in units if state.submitted]
-        failed: dict[str, Exception] = {}
-        while changed := dict(self._read_logs(run_id for run_id in submitted if run_id not in failed)):
-            failed |= {run_id: error for run_id, error in changed.items() if error}
-        last = self._read_logs((run_id for run_id in submitted if run_id not in failed), is_last=True)
+        failed = read_logs_to_end(submitted, self._runs, self._group.host)
+        copied = (run_id for run_id in submitted if run_id not in failed)
+        last = read_logs(copied, self._runs, self._group.host, is_last=True)
         failed |= {run_id: error for run_id, error in last if error}
         self._secrets.remove(self._runs[unit.id].plan.script for unit, state in units if state.handed_over)
         self._statuses |= self._explain_ends([each for each in units if each[0].id not in failed])
