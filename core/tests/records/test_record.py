@@ -260,6 +260,14 @@ def test_a_later_record_that_fails_skips_its_run_and_is_created_by_the_next_proc
     assert sorted(record.run_id for record in all_records()) == ["r1", "r2", "r3"]
 
 
+def test_a_request_to_cancel_that_cannot_be_written_names_the_command_to_repeat(home: Path) -> None:
+    record = RunRecord(runs_folder() / "r1")
+    record.create("[workload]\n", "job")
+    (record.directory / "cancel").symlink_to("missing/file")
+    with pytest.raises(RecordError, match="; fix this, then repeat `llmb cancel r1`$"):
+        record.request_cancel()
+
+
 def test_a_write_ahead_file_that_cannot_be_removed_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = SweepRecorder({RunRecord(runs_folder() / "r1", {"workload": {}}): "job"})
 

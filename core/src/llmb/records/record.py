@@ -176,7 +176,7 @@ class RunRecord:
 
     def request_cancel(self) -> None:
         """Request that the process that drives this run, now or later, cancels it. Raise RecordError."""
-        with report_write_errors(self.directory):
+        with report_write_errors(self.directory, f"fix this, then repeat `llmb cancel {self.run_id}`"):
             (self.directory / "cancel").touch()
 
     @property
