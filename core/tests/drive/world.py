@@ -15,11 +15,11 @@ import pytest
 from attrs import Factory, define, evolve, field
 
 from llmb.drive.background import Background
-from llmb.drive.driven_run import DrivenRun
 from llmb.drive.effects import EffectRunner
 from llmb.drive.finalize.attempts_and_telemetry import JobPast
 from llmb.drive.max_jobs import JobLimit
 from llmb.drive.session import Session
+from llmb.drive.session_run import SessionRun
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.target_loop import TargetLoop
 from llmb.paths import runs_folder
@@ -129,12 +129,12 @@ class World:
         hosts: Any = SimpleNamespace(close=lambda: None)
         return Session(records, [loop], hosts, recorder=recorder)
 
-    def _driven(self, record: RunRecord, target: FakeTarget) -> DrivenRun:
+    def _driven(self, record: RunRecord, target: FakeTarget) -> SessionRun:
         plan = self.plans[record.run_id]
         framework: Any = SimpleNamespace(parse_log=lambda run: Unparsed())
         logs = RunLogs(plan, record, framework, target.scheduler)  # type: ignore[arg-type]
         limit = JobLimit("a", self.scenario.max_jobs) if self.scenario.max_jobs else None
-        return DrivenRun(plan, record, logs, limit)
+        return SessionRun(plan, record, logs, limit)
 
     def drive(self, process: Process, errors: Mapping[int, str] | None = None) -> None:
         """Let one process drive the runs to their end, or until it is killed. One that detaches attaches again."""

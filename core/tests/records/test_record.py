@@ -264,7 +264,7 @@ def test_a_request_to_cancel_that_cannot_be_written_names_the_command_to_repeat(
     record = RunRecord(runs_folder() / "r1")
     record.create("[workload]\n", "job")
     (record.directory / "cancel").symlink_to("missing/file")
-    with pytest.raises(RecordError, match="; fix this, then repeat `llmb cancel r1`$"):
+    with pytest.raises(RecordError, match=r"; fix this, then repeat `llmb cancel r1`$"):
         record.request_cancel()
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Collection, Container, Iterable
 
+from llmb.drive.build_session import build_session, ignore_activity
 from llmb.drive.isolate_errors import keep_error
-from llmb.drive.open_session import driven_run, ignore_activity, open_session, opened, with_facts
 from llmb.drive.session import Session, raise_worst
-from llmb.drive.target_group import group_targets
+from llmb.drive.session_run import session_run
+from llmb.drive.target_group import group_targets, with_facts
 from llmb.hosts.host_connections import HostConnections
 from llmb.planning import plan_run
 from llmb.plugins.registry import PluginRegistry
@@ -29,7 +30,6 @@ def attach(wanted: Iterable[str] | None = None, *, report_activity: Callable[[st
     run was named, its error is raised after the other runs are done. If all of ``wanted`` are damaged, raise all
     errors. ``report_activity`` is that of `start`.
     """
-    report_activity = report_activity or ignore_activity
     failed: dict[str, Exception] = {}
     if wanted is None:
         return _attach(_unfinished(failed), failed, None, report_activity)
@@ -58,7 +58,7 @@ def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] | 
                 record.request_cancel()
             cancelled.append(record)
     raised = {*named, *selected, *failed}
-    return _attach(cancelled, failed, raised, report_activity or ignore_activity)
+    return _attach(cancelled, failed, raised, report_activity)
 
 
 def _unfinished(failed: dict[str, Exception]) -> list[RunRecord]:
@@ -105,13 +105,14 @@ def _attach(
     records: Collection[RunRecord],
     failed: dict[str, Exception],
     raised: Container[str] | None,
-    report_activity: Callable[[str], object],
+    report_activity: Callable[[str], object] | None,
 ) -> Session:
     """Return the session of these runs. Add errors of runs to ``failed``, which has those of other runs.
 
     At its end, the session raises the errors of the runs in ``raised``. Those of other runs are notes. If no run
     without an error is left, raise all errors now, unless ``raised`` is None.
     """
+    report_activity = report_activity or ignore_activity
     report_activity("reading the records")
     registry = PluginRegistry()
     notes: list[str] = []
@@ -123,7 +124,7 @@ def _attach(
                 ended.append(record)
             else:
                 specs.append((record, import_run(record.directory / "run.toml", registry)))
-    with opened(HostConnections()) as hosts:
+    with HostConnections().closed_on_error() as hosts:
         groups = group_targets([each.target for _, each in specs], registry, hosts)
         for group in groups.values():
             report_activity(group.describe_probe())
@@ -134,7 +135,7 @@ def _attach(
         runs = []
         for record, each in specs:
             with keep_error(record.run_id, failed):
-                runs.append(driven_run(plan_run(with_facts(each, groups), registry), record, registry))
+                runs.append(session_run(plan_run(with_facts(each, groups), registry), record, registry))
         usable = {record.run_id for record in [*ended, *(run.record for run in runs)]}
         if not usable and raised is not None:
             raise_worst([*failed.values()])
@@ -145,4 +146,4 @@ def _attach(
             else:
                 notes.append(f"skipping {run_id}: {describe_error(failure)}")
         attached = [record for record in records if record.run_id in usable]
-        return open_session(attached, runs, groups, hosts, registry, notes, errors=errors)
+        return build_session(attached, runs, groups, hosts, registry, notes, errors=errors)

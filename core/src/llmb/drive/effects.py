@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from llmb.drive.driven_run import DrivenRun
 from llmb.drive.finalize.finalize_runs import RunFinalizer
 from llmb.drive.finalize.remedy_of_run import describe_rejection
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, mask_reasons, missing_secrets
+from llmb.drive.session_run import SessionRun
 from llmb.drive.shared_tasks.task_effects import TaskEffects, task_unit
 from llmb.drive.shared_tasks.task_jobs import poll_jobs, task_handle
 from llmb.drive.target_group import TargetGroup
@@ -37,7 +37,7 @@ class EffectRunner:
     ``not_submitted`` contains runs that were certainly not submitted before. ``notes`` collects sentences for the user.
     """
 
-    def __init__(self, group: TargetGroup, runs: Iterable[DrivenRun], registry: PluginRegistry) -> None:
+    def __init__(self, group: TargetGroup, runs: Iterable[SessionRun], registry: PluginRegistry) -> None:
         self.group = group
         self.runs = {run.plan.run.id: run for run in runs}
         self.not_submitted: set[str] = set()

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from llmb.drive.driven_run import DrivenRun
 from llmb.drive.isolate_errors import keep_error
+from llmb.drive.session_run import SessionRun
 from llmb.values.host import Host
 
 
 def read_logs(
-    run_ids: Iterable[str], runs: Mapping[str, DrivenRun], host: Host, *, is_last: bool = False
+    run_ids: Iterable[str], runs: Mapping[str, SessionRun], host: Host, *, is_last: bool = False
 ) -> Iterator[tuple[str, Exception | None]]:
     """Append what is new in the logs of these runs to their copies, with one command. Raise TargetError.
 
@@ -33,7 +33,7 @@ def read_logs(
 
 
 def read_logs_to_end(
-    run_ids: Iterable[str], runs: Mapping[str, DrivenRun], host: Host, *, most_reads: int | None = None
+    run_ids: Iterable[str], runs: Mapping[str, SessionRun], host: Host, *, most_reads: int | None = None
 ) -> dict[str, Exception]:
     """Read the logs of these runs until nothing is new, or ``most_reads`` times. Raise TargetError.
 

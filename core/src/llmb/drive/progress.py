@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import evolve
 
-from llmb.drive.driven_run import DrivenRun
 from llmb.drive.finalize.hung_jobs import PAUSE_S, is_long_pause
+from llmb.drive.session_run import SessionRun
 from llmb.state_machine.events import Note, Progress
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.states import State, Unit, UnitStates
@@ -18,7 +18,7 @@ SUSPENDED = "suspended by the scheduler"
 class ProgressReporter:
     """Yields the progress of runs whose state, detail or logs changed, and once the advice on each job that waits."""
 
-    def __init__(self, runs: Mapping[str, DrivenRun], tasks: Mapping[str, Unit]) -> None:
+    def __init__(self, runs: Mapping[str, SessionRun], tasks: Mapping[str, Unit]) -> None:
         self._runs = runs
         self._tasks = tasks
         self._reasons: dict[str, str] = {}  # by id of the run or task

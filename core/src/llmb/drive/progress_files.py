@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from llmb.drive.driven_run import DrivenRun
+from llmb.drive.session_run import SessionRun
 from llmb.records.last_progress import read_progress, write_progress
 from llmb.state_machine.events import Ended, Event, Progress
 
@@ -19,7 +19,7 @@ Place = tuple[int, str, int | None]
 class ProgressFiles:
     """Keeps the last progress of the runs that this process drives in their records, for other processes."""
 
-    def __init__(self, runs: Mapping[str, DrivenRun]) -> None:
+    def __init__(self, runs: Mapping[str, SessionRun]) -> None:
         self._runs = runs
         self._written_s: dict[str, float] = {}
         self._seen: dict[str, tuple[Place, float]] = {}  # how far each run is, and since when

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from llmb.drive.driven_run import DrivenRun
+from llmb.drive.session_run import SessionRun
 from llmb.drive.shared_tasks.task_effects import task_unit
 from llmb.plan_tasks import TaskPlan
 from llmb.planning import RunPlan
@@ -15,7 +15,7 @@ class UnitTable:
     ``ended_here`` has the ids of runs whose end this process recorded.
     """
 
-    def __init__(self, runs: Mapping[str, DrivenRun], tasks: Mapping[str, TaskPlan]) -> None:
+    def __init__(self, runs: Mapping[str, SessionRun], tasks: Mapping[str, TaskPlan]) -> None:
         self.runs = {run_id: run_unit(run.plan) for run_id, run in runs.items()}
         self.tasks = {key: task_unit(task) for key, task in tasks.items()}
         self.states = dict.fromkeys([*self.runs, *self.tasks], State())

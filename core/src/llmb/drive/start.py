@@ -5,28 +5,31 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
 import attrs
 
+from llmb.drive.build_session import build_session, ignore_activity
 from llmb.drive.notify import read_notify_command
-from llmb.drive.open_session import check_peaks, driven_run, ignore_activity, open_session, opened, with_facts
 from llmb.drive.secrets import require_secrets
 from llmb.drive.session import Session
+from llmb.drive.session_run import session_run
 from llmb.drive.shared_tasks.task_jobs import tasks_without_secrets
-from llmb.drive.target_group import Groups, TargetGroup, group_key, group_targets
+from llmb.drive.target_group import Groups, TargetGroup, group_key, group_targets, with_facts
 from llmb.hosts.host_connections import HostConnections
 from llmb.hosts.work_directory import check_work_directory
 from llmb.paths import runs_folder
 from llmb.planning import RunPlan, plan
+from llmb.plugins.find_peak_flops import find_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import SweepRecorder, check_home_folder
 from llmb.records.provenance import provenance_of_run
 from llmb.records.record import RunRecord
 from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids
-from llmb.values.errors import UnknownOutcomeError, UnreachableError
+from llmb.values.errors import RecipeError, SpecError, TargetError, UnknownOutcomeError, UnreachableError
 from llmb.values.texts.error_text import counted
 from llmb.values.types.check_arguments import check_arguments
 from llmb.values.workload import Workload
@@ -62,7 +65,7 @@ def start(
     require_secrets((each.script, "run") for each in plans)
     check_home_folder()
     read_notify_command()  # an invalid file is an error now, and not when the first run ends
-    with opened(HostConnections()) as hosts:
+    with HostConnections().closed_on_error() as hosts:
         groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
         notes = _check_targets(groups.values(), report_activity)
         report_activity(f"planning {counted(len(workload.runs), 'run')}")
@@ -83,10 +86,10 @@ def start(
             )
             for each, first_repeat, first_run in zip(plans, first_repeats, first_runs, strict=True)
         ]
-        runs = [driven_run(*each, registry) for each in zip(plans, records, strict=True)]  # errors here record nothing
-        check_peaks(plans, registry)
+        runs = [session_run(*each, registry) for each in zip(plans, records, strict=True)]  # errors here record nothing
+        _check_peaks(plans, registry)
         recorder = SweepRecorder({run.record: run.plan.script.text for run in runs})
-        return open_session(records, runs, groups, hosts, registry, notes, recorder=recorder)
+        return build_session(records, runs, groups, hosts, registry, notes, recorder=recorder)
 
 
 def _check_targets(groups: Collection[TargetGroup], report_activity: Callable[[str], object]) -> list[str]:
@@ -142,3 +145,10 @@ def _first_run_ids(plans: Sequence[RunPlan]) -> list[str]:
     """Return for each run the id of the sweep's first run on the same target."""
     first: dict[tuple[str, ...], str] = {}
     return [first.setdefault(group_key(each.target), each.run.id) for each in plans]
+
+
+def _check_peaks(plans: Iterable[RunPlan], registry: PluginRegistry) -> None:
+    """Raise PluginError if a plugin fails to return the peak of a run: the metrics of its training would need it."""
+    for each in plans:
+        with suppress(SpecError, RecipeError, TargetError):  # the hook raises them by contract, perhaps only for now
+            find_peak_flops(each.run, each.target, registry)

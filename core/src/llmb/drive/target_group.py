@@ -11,6 +11,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.values.frozen import FrozenMap
 from llmb.values.host import Host
 from llmb.values.run import Target
+from llmb.values.workload import RunSpec
 
 PROBE_TIMEOUT_S = 120
 
@@ -65,6 +66,13 @@ def group_key(target: Target[Any]) -> tuple[str, ...]:
 
 Groups = dict[tuple[str, ...], TargetGroup]
 """The targets by `group_key`."""
+
+
+def with_facts(spec: RunSpec, groups: Groups) -> RunSpec:
+    """Return the run's spec with the facts that the probe of its target found."""
+    group = groups.get(group_key(spec.target))
+    target = group.with_facts(spec.target) if group else spec.target
+    return spec if target is spec.target else attrs.evolve(spec, target=target)
 
 
 def group_targets(targets: Iterable[Target[Any]], registry: PluginRegistry, hosts: HostConnections) -> Groups:

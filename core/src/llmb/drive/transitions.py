@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from llmb.drive.driven_run import DrivenRun
 from llmb.drive.effects import EffectRunner
 from llmb.drive.isolate_errors import keep_error
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.runs_and_tasks import UnitTable
 from llmb.drive.secrets import missing_secrets_error
+from llmb.drive.session_run import SessionRun
 from llmb.drive.stopped_followers import StoppedFollowers
 from llmb.drive.target_errors import with_recovery_hint
 from llmb.records.create_records import SweepRecorder
@@ -73,7 +73,7 @@ class Transitions:
         if self._recorder and not self.recording:
             self._recorder.finish(wait_for_all=False)
 
-    def _catch_up(self, run_id: str, run: DrivenRun) -> Iterator[Event]:
+    def _catch_up(self, run_id: str, run: SessionRun) -> Iterator[Event]:
         """Lock the run if possible, and take over what another process recorded."""
         locked = run.record.try_lock()
         before, events = self._units.states[run_id], run.record.new_events()

@@ -1,6 +1,8 @@
 """The hosts of a session: at most one SSH connection per machine, shared by all targets there."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
 
 from llmb.hosts.local_host import LocalHost
 from llmb.values.host import Host
@@ -25,6 +27,15 @@ class HostConnections:
         from llmb.hosts.ssh.host import SshHost  # heavy, and not needed for this machine
 
         return self._remote.setdefault(name, SshHost(name, self.peer))
+
+    @contextmanager
+    def closed_on_error(self) -> Iterator[Self]:
+        """Close all connections if the block fails."""
+        try:
+            yield self
+        except BaseException:  # Ctrl-C too
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close all connections. A host that is used afterwards connects again."""

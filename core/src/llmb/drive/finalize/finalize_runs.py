@@ -7,13 +7,13 @@ from functools import partial
 
 import attrs
 
-from llmb.drive.driven_run import DrivenRun
 from llmb.drive.finalize.attempts_and_telemetry import JobPast
 from llmb.drive.finalize.job_directories import DOUBTFUL, DoubtfulJob, explain_with_directories
 from llmb.drive.finalize.write_result import write_result
 from llmb.drive.follow_logs import read_logs, read_logs_to_end
 from llmb.drive.isolate_errors import isolate
 from llmb.drive.secrets import SecretFiles
+from llmb.drive.session_run import SessionRun
 from llmb.drive.target_group import TargetGroup
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.last_progress import remove_progress
@@ -38,7 +38,7 @@ class RunFinalizer:
     """
 
     _group: TargetGroup
-    _runs: Mapping[str, DrivenRun]
+    _runs: Mapping[str, SessionRun]
     _registry: PluginRegistry
     _secrets: SecretFiles
     _notes: list[str]

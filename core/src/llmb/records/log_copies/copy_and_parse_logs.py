@@ -43,10 +43,19 @@ class LogFile:
 
 
 class RunLogs:
-    """The logs of a run's current attempt. The copies on disk are the truth: parsers start again from them."""
+    """The logs of a run's current attempt. The copies on disk are the truth: parsers start again from them.
+
+    ``peak_flops`` is the dense peak of one GPU in FLOP/s, if known.
+    """
 
     def __init__(
-        self, plan: RunPlan, record: RunRecord, framework: FrameworkHooks[Any], scheduler: SchedulerHooks[Any]
+        self,
+        plan: RunPlan,
+        record: RunRecord,
+        framework: FrameworkHooks[Any],
+        scheduler: SchedulerHooks[Any],
+        *,
+        peak_flops: float | None = None,
     ) -> None:
         self._plan = plan
         self._measured = {phase.name: phase.measured for phase in plan.job.phases}
@@ -54,8 +63,7 @@ class RunLogs:
         self._record = record
         self._framework = framework
         self._scheduler = scheduler
-        self.peak_flops: float | None = None
-        """Dense peak of one GPU in FLOP/s, if known."""
+        self._peak_flops = peak_flops
         self.start_attempt(0)
 
     def _mask_of(self, log: LogFile) -> SecretMask:
@@ -219,7 +227,7 @@ class RunLogs:
 
         A framework may print a first step before the GPUs are done with it.
         """
-        if step is None or self.peak_flops is None or possible(step.time_s, STEP_TIME_S) is None:
+        if step is None or self._peak_flops is None or possible(step.time_s, STEP_TIME_S) is None:
             return None
-        mfu = measure_run(self._plan.run, step.time_s, step.tflops_per_gpu, self.peak_flops).mfu
+        mfu = measure_run(self._plan.run, step.time_s, step.tflops_per_gpu, self._peak_flops).mfu
         return mfu if mfu is not None and mfu <= 1 else None
