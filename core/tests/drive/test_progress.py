@@ -15,7 +15,7 @@ from llmb.records.last_progress import read_progress
 from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.record import RunRecord
 from llmb.state_machine.events import Progress
-from llmb.state_machine.states import State
+from llmb.state_machine.units import State
 from llmb.values.steps import Step
 
 

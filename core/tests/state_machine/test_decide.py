@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 from attrs import evolve, frozen
 
+from llmb.state_machine.apply_events import apply, apply_cancel_request, replay
 from llmb.state_machine.decide import decide, needs_poll, next_effect
 from llmb.state_machine.decide_task import MAX_RETRIES, RETRYABLE
 from llmb.state_machine.events import (
@@ -33,7 +34,7 @@ from llmb.state_machine.observations import (
     TaskFinalized,
     Unneeded,
 )
-from llmb.state_machine.states import NOT_SUBMITTED, Stage, State, Unit, apply, apply_cancel_request, replay
+from llmb.state_machine.units import NOT_SUBMITTED, Stage, State, Unit
 from llmb.values.job_status import JobHandle, JobState, JobStatus
 
 RUN = Unit(id="a", kind="run", depends_on=("image", "data"))

@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from llmb.records.record import stamp
+from llmb.state_machine.apply_events import replay
 from llmb.state_machine.events import (
     RECORDED,
     AttemptStarted,
@@ -29,7 +30,7 @@ from llmb.state_machine.events import (
     decode_event,
     encode_event,
 )
-from llmb.state_machine.states import State, replay
+from llmb.state_machine.units import State
 from llmb.values.causes import Cause
 from llmb.values.job_status import JobStatus
 from llmb.values.run_states import END_STATES

@@ -12,12 +12,12 @@ import attrs
 from llmb.drive.effects import EffectRunner
 from llmb.drive.isolate_errors import isolate
 from llmb.drive.max_jobs import JobLimit, JobSlots, lock_slots, write_slots
-from llmb.drive.runs_and_tasks import UnitTable
+from llmb.drive.runs_and_tasks import RunsAndTasks
 from llmb.drive.target_errors import first_ids
 from llmb.paths import runs_folder
 from llmb.records.record import RunRecord
 from llmb.state_machine.observations import Observation, UnitObservation
-from llmb.state_machine.states import HAS_JOB, NOT_SUBMITTED, Unit
+from llmb.state_machine.units import HAS_JOB, NOT_SUBMITTED, Unit
 from llmb.values.errors import RecordError
 from llmb.values.texts.error_text import NAMED_RUNS, first_names
 
@@ -47,7 +47,7 @@ class Admission:
     of ``target.max_jobs``, each with the reason.
     """
 
-    def __init__(self, runner: EffectRunner, units: UnitTable) -> None:
+    def __init__(self, runner: EffectRunner, units: RunsAndTasks) -> None:
         self.more = False
         self.without_slot: dict[str, str] = {}
         self._runner = runner

@@ -11,9 +11,10 @@ from contextlib import suppress
 
 from llmb.drive.finalize.finalize_runs import RunFinalizer
 from llmb.drive.finalize.remedy_of_run import describe_rejection
+from llmb.drive.runs_and_tasks import task_unit
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, mask_reasons, missing_secrets
 from llmb.drive.session_run import SessionRun
-from llmb.drive.shared_tasks.task_effects import TaskEffects, task_unit
+from llmb.drive.shared_tasks.task_effects import TaskEffects
 from llmb.drive.shared_tasks.task_jobs import poll_jobs, task_handle
 from llmb.drive.target_group import TargetGroup
 from llmb.plugins.registry import PluginRegistry
@@ -25,7 +26,7 @@ from llmb.state_machine.observations import (
     UnitObservation,
     Unneeded,
 )
-from llmb.state_machine.states import State, Unit, UnitStates
+from llmb.state_machine.units import State, Unit, UnitStates
 from llmb.values.errors import TargetError
 from llmb.values.job import Script
 from llmb.values.job_status import JobHandle, JobStatus

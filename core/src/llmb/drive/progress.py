@@ -9,7 +9,7 @@ from llmb.drive.finalize.hung_jobs import PAUSE_S, is_long_pause
 from llmb.drive.session_run import SessionRun
 from llmb.state_machine.events import Note, Progress
 from llmb.state_machine.observations import UnitObservation
-from llmb.state_machine.states import State, Unit, UnitStates
+from llmb.state_machine.units import State, Unit, UnitStates
 from llmb.values.job_status import JobStatus
 
 SUSPENDED = "suspended by the scheduler"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from llmb.drive.effects import EffectRunner
 from llmb.drive.follow_logs import read_logs_to_end
 from llmb.state_machine.observations import UnitObservation
-from llmb.state_machine.states import State
+from llmb.state_machine.units import State
 from llmb.values.job_status import JobStatus
 
 MOST_READS = 100

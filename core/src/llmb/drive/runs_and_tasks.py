@@ -1,15 +1,14 @@
-"""The runs and tasks of a target group, with their states."""
+"""The runs and tasks of a target group as units of the state machine, with their states."""
 
 from collections.abc import Mapping
 
 from llmb.drive.session_run import SessionRun
-from llmb.drive.shared_tasks.task_effects import task_unit
 from llmb.plan_tasks import TaskPlan
 from llmb.planning import RunPlan
-from llmb.state_machine.states import State, Unit, UnitStates
+from llmb.state_machine.units import State, Unit, UnitStates
 
 
-class UnitTable:
+class RunsAndTasks:
     """Units and states by id. ``skipped`` contains runs that this process no longer drives, each with its error.
 
     ``ended_here`` has the ids of runs whose end this process recorded.
@@ -21,7 +20,7 @@ class UnitTable:
         self.states = dict.fromkeys([*self.runs, *self.tasks], State())
         self.skipped: dict[str, Exception] = {}
         self.ended_here: set[str] = set()
-        self._driven = runs
+        self._session_runs = runs
 
     def is_left(self, run_id: str) -> bool:
         """Check whether this process still has to do something for a run."""
@@ -29,7 +28,7 @@ class UnitTable:
 
     def driven(self) -> UnitStates:
         """Return the runs that this process drives and that are not over."""
-        run_ids = (run_id for run_id, run in self._driven.items() if run.record.locked and self.is_left(run_id))
+        run_ids = (run_id for run_id, run in self._session_runs.items() if run.record.locked and self.is_left(run_id))
         return [(self.runs[run_id], self.states[run_id]) for run_id in run_ids]
 
     def tasks_are_complete(self, unit: Unit) -> bool:
@@ -57,3 +56,8 @@ def run_unit(plan: RunPlan) -> Unit:
     """Return the unit of a run."""
     concurrent = frozenset(task.key for task in plan.tasks if task.task.concurrent)
     return Unit(id=plan.run.id, kind="run", depends_on=tuple(task.key for task in plan.tasks), concurrent=concurrent)
+
+
+def task_unit(plan: TaskPlan) -> Unit:
+    """Return the unit of a task."""
+    return Unit(id=plan.key, kind="task", name=plan.task.kind, runs_on=plan.on, must_exist=not plan.task.work)

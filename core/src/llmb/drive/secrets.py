@@ -8,7 +8,7 @@ import attrs
 
 from llmb.records.log_copies.mask_secrets import SecretMask, known_secrets
 from llmb.state_machine.observations import UnitObservation
-from llmb.state_machine.states import Unit
+from llmb.state_machine.units import Unit
 from llmb.values.errors import SpecError, TargetError, UnknownOutcomeError
 from llmb.values.host import Host
 from llmb.values.job import Script

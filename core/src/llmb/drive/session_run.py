@@ -10,7 +10,7 @@ from llmb.plugins.find_peak_flops import find_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.record import RunRecord
-from llmb.state_machine.states import State
+from llmb.state_machine.units import State
 from llmb.values.job_status import JobHandle
 
 

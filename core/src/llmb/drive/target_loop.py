@@ -11,7 +11,7 @@ from llmb.drive.poll_read_and_retry_intervals import LOCAL_READ_INTERVAL_S, REMO
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.progress_files import ProgressFiles
 from llmb.drive.requeues import note_requeues
-from llmb.drive.runs_and_tasks import UnitTable
+from llmb.drive.runs_and_tasks import RunsAndTasks
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.transitions import Transitions
 from llmb.records.create_records import MORE_RECORDS, SweepRecorder
@@ -19,7 +19,7 @@ from llmb.records.record import stamp
 from llmb.state_machine.decide import EFFECTS, Effect, needs_poll, next_effect
 from llmb.state_machine.events import Event, Note, SubmissionUnanswered
 from llmb.state_machine.observations import NotSubmitted, UnitObservation
-from llmb.state_machine.states import IN_FLIGHT, NOT_SUBMITTED, State, Unit, UnitStates
+from llmb.state_machine.units import IN_FLIGHT, NOT_SUBMITTED, State, Unit, UnitStates
 from llmb.values.errors import BusyError, LlmbError, TargetError, UnknownOutcomeError, UnreachableError
 
 
@@ -28,7 +28,7 @@ class TargetLoop:
 
     def __init__(self, runner: EffectRunner, recorder: SweepRecorder | None = None) -> None:
         self.runner = runner
-        self.units = UnitTable(runner.runs, runner.tasks.plans)
+        self.units = RunsAndTasks(runner.runs, runner.tasks.plans)
         self.logs_grew = False
         self._recorder = recorder
         self._progress = ProgressReporter(runner.runs, self.units.tasks)

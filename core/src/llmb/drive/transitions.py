@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from llmb.drive.effects import EffectRunner
 from llmb.drive.isolate_errors import keep_error
 from llmb.drive.progress import ProgressReporter
-from llmb.drive.runs_and_tasks import UnitTable
+from llmb.drive.runs_and_tasks import RunsAndTasks
 from llmb.drive.secrets import missing_secrets_error
 from llmb.drive.session_run import SessionRun
 from llmb.drive.stopped_followers import StoppedFollowers
@@ -13,10 +13,11 @@ from llmb.drive.target_errors import with_recovery_hint
 from llmb.records.create_records import SweepRecorder
 from llmb.records.event_writer import EventWriter
 from llmb.records.record import stamp
+from llmb.state_machine.apply_events import apply, apply_cancel_request
 from llmb.state_machine.decide import decide
 from llmb.state_machine.events import Ended, Event, Skipped, Submitting
 from llmb.state_machine.observations import SecretsMissing, UnitObservation
-from llmb.state_machine.states import State, Unit, apply, apply_cancel_request
+from llmb.state_machine.units import State, Unit
 from llmb.values.errors import LlmbError, PluginError
 from llmb.values.texts.error_text import describe_error
 
@@ -29,7 +30,7 @@ class Transitions:
     """
 
     def __init__(
-        self, runner: EffectRunner, units: UnitTable, progress: ProgressReporter, recorder: SweepRecorder | None
+        self, runner: EffectRunner, units: RunsAndTasks, progress: ProgressReporter, recorder: SweepRecorder | None
     ) -> None:
         self.changed = False
         self.recording = False

@@ -21,8 +21,9 @@ from llmb.logs.steps.steps_csv import steps_csv
 from llmb.records.events_file import EventsFile
 from llmb.records.lock_file import lock_file
 from llmb.records.record_files import OTHER_HOME, read_file, report_write_errors, unless_missing, write_synced
+from llmb.state_machine.apply_events import replay
 from llmb.state_machine.events import Event, Planned
-from llmb.state_machine.states import State, replay
+from llmb.state_machine.units import State
 from llmb.values.errors import RecordError, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.steps import Step

@@ -22,8 +22,9 @@ from llmb.records.last_progress import RunProgress, read_progress
 from llmb.records.lock_file import is_locked
 from llmb.records.record import RunRecord
 from llmb.records.record_files import read_file
+from llmb.state_machine.apply_events import replay
 from llmb.state_machine.events import Event
-from llmb.state_machine.states import State, replay
+from llmb.state_machine.units import State
 from llmb.values.errors import Fault, RecordError
 from llmb.values.failure import Failure
 from llmb.values.frozen import FrozenMap, table_of

@@ -8,6 +8,7 @@ killed between the two has nothing to remember: folding `apply` over the recorde
 from collections.abc import Iterator
 from typing import Literal, get_args
 
+from llmb.state_machine.apply_events import apply
 from llmb.state_machine.decide_task import decide_task, refusal_status
 from llmb.state_machine.events import (
     AttemptStarted,
@@ -28,7 +29,7 @@ from llmb.state_machine.observations import (
     Observation,
     ReferencesDropped,
 )
-from llmb.state_machine.states import IN_FLIGHT, NOT_SUBMITTED, State, Unit, apply
+from llmb.state_machine.units import IN_FLIGHT, NOT_SUBMITTED, State, Unit
 from llmb.values.job_status import JobHandle, JobStatus
 
 Effect = Literal["cancel", "drop_references", "finalize", "check", "submit"]

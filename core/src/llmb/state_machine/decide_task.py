@@ -6,7 +6,7 @@ from attrs import evolve
 
 from llmb.state_machine.events import Ended, Event, Planned, Queued, Submitting
 from llmb.state_machine.observations import Checked, Observation, OutOfSpace, TaskFinalized, Unneeded
-from llmb.state_machine.states import State, Unit
+from llmb.state_machine.units import State, Unit
 from llmb.values.job_status import JobHandle, JobStatus
 
 MAX_RETRIES = 2

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from llmb.state_machine.events import Ended
-from llmb.state_machine.states import State, Unit
+from llmb.state_machine.units import State, Unit
 from llmb.values.job_status import JobHandle, JobStatus
 
 

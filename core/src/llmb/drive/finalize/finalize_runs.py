@@ -20,7 +20,7 @@ from llmb.records.last_progress import remove_progress
 from llmb.records.provenance import parse_provenance
 from llmb.state_machine.events import Ended
 from llmb.state_machine.observations import UnitObservation
-from llmb.state_machine.states import State, UnitStates
+from llmb.state_machine.units import State, UnitStates
 from llmb.values.errors import PluginError, RecordError
 from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobStatus

@@ -22,7 +22,7 @@ from llmb.state_machine.observations import (
     TaskFinalized,
     UnitObservation,
 )
-from llmb.state_machine.states import Unit, UnitStates
+from llmb.state_machine.units import UnitStates
 from llmb.values.errors import LlmbError, TargetError
 from llmb.values.job_status import JobHandle
 from llmb.values.texts.error_text import NAMED_RUNS, first_names
@@ -159,11 +159,6 @@ class TaskEffects:
             job = f"{plan.task.kind} (job {job_id})" if job_id else plan.task.kind
             self._notes.append(f"{job} {_describe_decision(waiting.get(plan.key, ()))}")
         return [plan.key for plan in unneeded]
-
-
-def task_unit(plan: TaskPlan) -> Unit:
-    """Return the unit of a task."""
-    return Unit(id=plan.key, kind="task", name=plan.task.kind, runs_on=plan.on, must_exist=not plan.task.work)
 
 
 def _describe_decision(waiting: Sequence[str]) -> str:

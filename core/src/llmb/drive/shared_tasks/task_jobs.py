@@ -11,7 +11,7 @@ from llmb.hosts.local_host import LocalHost
 from llmb.plan_tasks import TaskPlan
 from llmb.planning import RunPlan
 from llmb.state_machine.observations import OutOfSpace
-from llmb.state_machine.states import RunsOn
+from llmb.state_machine.units import RunsOn
 from llmb.values.errors import TargetError
 from llmb.values.host import Host
 from llmb.values.job_status import JobHandle, JobStatus
