@@ -11,7 +11,7 @@ from pathlib import Path
 
 from llmb.files import write_atomically
 from llmb.hosts.command_log import log_command
-from llmb.hosts.ssh.file_transfer import read_limit
+from llmb.hosts.read_limit import read_limit
 from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.host import CommandResult, Host
 

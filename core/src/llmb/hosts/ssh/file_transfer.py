@@ -1,4 +1,4 @@
-"""Reading and writing many files of an SSH host in one command each, and how much to read at a time.
+"""Reading and writing many files of an SSH host in one command each.
 
 The bash functions that these commands call are in file_transfer.sh.
 """
@@ -12,15 +12,6 @@ from collections.abc import Iterator, Mapping
 
 from llmb.files import resource_text
 from llmb.values.errors import TargetError
-
-ONE_FILE_BYTES = 4 << 20
-ALL_FILES_BYTES = 16 << 20
-LEAST_BYTES = 16 << 10
-
-
-def read_limit(files: int) -> int:
-    """Return the most bytes to read of each of so many files in one call, so that long logs cost little memory."""
-    return max(LEAST_BYTES, min(ONE_FILE_BYTES, ALL_FILES_BYTES // max(files, 1)))
 
 
 def write_command(files: Mapping[str, str], mode: int) -> tuple[str, bytes]:

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 
 from llmb.hosts.command_log import log_command
+from llmb.hosts.read_limit import read_limit
 from llmb.hosts.ssh.connection import Connection, connect
-from llmb.hosts.ssh.file_transfer import parse_parts, read_command, read_limit, write_command
+from llmb.hosts.ssh.file_transfer import parse_parts, read_command, write_command
 from llmb.hosts.ssh.shell import ConnectionLostError, LoginShellError, Output, SshShell
 from llmb.values.errors import TargetError, UnknownOutcomeError, UnreachableError
 from llmb.values.host import CommandResult, Host

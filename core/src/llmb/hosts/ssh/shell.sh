@@ -1,4 +1,4 @@
-# Command loop of ssh_shell.py, run by a login shell on the host, whose environment all commands inherit. A command on
+# Command loop of shell.py, run by a login shell on the host, whose environment all commands inherit. A command on
 # standard input is a line with a mark, a byte count and a time limit in seconds, then as many bytes: bash, and
 # perhaps input for it. After each command, this prints the mark and the exit code on standard output, and the mark on
 # standard error.
