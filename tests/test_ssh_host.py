@@ -49,7 +49,7 @@ def test_targets_of_one_host_share_its_connection(sshd: Sshd) -> None:
 
     hosts, before = HostConnections(), sshd.logins
     for workdir in ("/a", "/b"):
-        hosts.open(Target(scheduler="x", host=sshd.host, workdir=workdir, options=None)).run("true")
+        hosts.host_of(Target(scheduler="x", host=sshd.host, workdir=workdir, options=None)).run("true")
     hosts.close()
     assert sshd.logins == before + 1
 
@@ -60,7 +60,7 @@ def test_peers_share_connections_and_are_closed_with_the_host(sshd: Sshd, beside
     from llmb.hosts.host_connections import HostConnections
 
     hosts, before = HostConnections(), sshd.logins
-    host = hosts.open(Target(scheduler="x", host=beside, workdir="/a", options=None))
+    host = hosts.host_of(Target(scheduler="x", host=beside, workdir="/a", options=None))
     assert [host.peer(sshd.host).run("echo here").stdout for _ in range(2)] == ["here\n", "here\n"]
     assert host.run("true").exit_code == 0
     assert sshd.logins == before + 1

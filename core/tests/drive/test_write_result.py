@@ -8,8 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from llmb.drive.finalize.attempts_and_telemetry import JobPast
-from llmb.drive.finalize.write_result import write_result
+from llmb.drive.finalize.write_result import JobPast, write_result
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.record import RunRecord

@@ -16,7 +16,7 @@ from attrs import Factory, define, evolve, field
 
 from llmb.drive.background import Background
 from llmb.drive.effects import EffectRunner
-from llmb.drive.finalize.attempts_and_telemetry import JobPast
+from llmb.drive.finalize.write_result import JobPast
 from llmb.drive.max_jobs import JobLimit
 from llmb.drive.session import Session
 from llmb.drive.session_run import SessionRun

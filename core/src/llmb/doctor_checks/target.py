@@ -25,7 +25,7 @@ def opened_target(target: Target[Any], registry: PluginRegistry) -> Iterator[Tar
     """Connect to a target for the complete probe of its scheduler, which runs leave out. Raise TargetError."""
     complete = attrs.evolve(target, gpu_types=())
     with closing(HostConnections()) as hosts:
-        yield TargetGroup(registry.scheduler(target.scheduler), hosts.open(complete), [complete])
+        yield TargetGroup(registry.scheduler(target.scheduler), hosts.host_of(complete), [complete])
 
 
 def probe_target(group: TargetGroup) -> list[DoctorCheck]:

@@ -41,7 +41,7 @@ class _Claim:
 
 
 class Admission:
-    """Shows the runs the states of their tasks, so that some become ready to be submitted.
+    """Observations of the runs that wait: the states of their tasks, and whether they may be submitted.
 
     ``more`` is True if other runs could be admitted immediately. ``without_slot`` contains the runs that wait because
     of ``target.max_jobs``, each with the reason.
@@ -57,9 +57,9 @@ class Admission:
 
     @contextmanager
     def observe(self, most: int) -> Iterator[list[UnitObservation]]:
-        """Yield what the runs see of their tasks. At most ``most`` runs may be submitted.
+        """Yield the observations of the runs that wait. At most ``most`` runs may be submitted.
 
-        The caller records what follows from it within the block, so that no other process counts jobs meanwhile.
+        The caller records what follows from them within the block, so that no other process counts jobs meanwhile.
         """
         runs = [unit for unit, state in self._units.driven() if state.stage in NOT_SUBMITTED]
         ready = [unit.id for unit in runs if self._units.tasks_are_complete(unit)]
@@ -67,13 +67,13 @@ class Admission:
             claim = self._claim_slots(ready, most, locks)
             self.more = bool(claim.later)
             self.without_slot = claim.denied
-            yield [(unit, self._see(unit, claim)) for unit in runs if unit.id not in claim.later]
+            yield [(unit, self._observe_run(unit, claim)) for unit in runs if unit.id not in claim.later]
 
-    def _see(self, unit: Unit, claim: _Claim) -> Observation | Exception:
+    def _observe_run(self, unit: Unit, claim: _Claim) -> Observation | Exception:
         if error := claim.errors.get(unit.id):
             return error
         may_submit = unit.id not in claim.denied
-        return isolate(partial(self._runner.see_dependencies, unit, self._units.states, may_submit=may_submit))
+        return isolate(partial(self._runner.observe_dependencies, unit, self._units.states, may_submit=may_submit))
 
     def _claim_slots(self, ready: Sequence[str], most: int, locks: ExitStack) -> _Claim:
         """Claim slots for at most ``most`` of these runs, and hold the locks of their sweeps."""

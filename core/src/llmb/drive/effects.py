@@ -81,8 +81,8 @@ class EffectRunner:
         going = [run for run_id, run in self.runs.items() if states[run_id].stage not in ("ending", "ended")]
         return {task.key for run in going if not run.record.is_cancelled() for task in run.plan.tasks}
 
-    def see_dependencies(self, unit: Unit, states: Mapping[str, State], *, may_submit: bool) -> DependenciesSeen:
-        """Show a run the states of its tasks, and whether it may be submitted. Raise RecordError.
+    def observe_dependencies(self, unit: Unit, states: Mapping[str, State], *, may_submit: bool) -> DependenciesSeen:
+        """Return the states of the tasks of a run, and whether it may be submitted. Raise RecordError.
 
         The log of a task that failed is kept before the end of the run is recorded, so that a kill cannot lose it.
         """

@@ -9,7 +9,7 @@ from contextlib import closing
 import attrs
 
 from llmb.drive.notify import Notifier
-from llmb.drive.poll_read_and_retry_intervals import PollAndReadIntervals
+from llmb.drive.poll_and_read_intervals import PollAndReadIntervals
 from llmb.drive.target_loop import TargetLoop
 from llmb.hosts.host_connections import HostConnections
 from llmb.records.create_records import SweepRecorder
@@ -80,7 +80,8 @@ class Session:
                 self._recorder.finish()
         finally:  # also after a second Ctrl-C
             for loop in self._loops:
-                loop.release()
+                loop.unlock()
+                loop.units.skipped.clear()  # this session may drive them again
             self._hosts.close()
 
     @property

@@ -81,6 +81,6 @@ def group_targets(targets: Iterable[Target[Any]], registry: PluginRegistry, host
     for target in targets:
         grouped.setdefault(group_key(target), []).append(target)
     return {
-        key: TargetGroup(registry.scheduler(group[0].scheduler), hosts.open(group[0]), group)
+        key: TargetGroup(registry.scheduler(group[0].scheduler), hosts.host_of(group[0]), group)
         for key, group in grouped.items()
     }

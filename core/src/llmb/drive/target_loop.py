@@ -7,7 +7,7 @@ from llmb.drive.admit_runs import BATCH, FIRST_BATCH, Admission
 from llmb.drive.background import Background
 from llmb.drive.effects import EffectRunner
 from llmb.drive.follow_logs import read_logs
-from llmb.drive.poll_read_and_retry_intervals import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
+from llmb.drive.poll_and_read_intervals import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.progress_files import ProgressFiles
 from llmb.drive.requeues import note_requeues
@@ -174,7 +174,7 @@ class TargetLoop:
         yield from self._progress.report(self.units.states, self._admission.without_slot)
 
     def _admit_ready_runs(self, most: int) -> Iterator[Event]:
-        """Show the runs the states of their tasks. At most so many runs become ready to be submitted."""
+        """Record what the states of tasks mean for the runs. At most ``most`` runs become ready to be submitted."""
         with self._admission.observe(most) as observed:
             events = list(self._transitions.record(observed))
         yield from events
@@ -277,7 +277,8 @@ class TargetLoop:
         return is_news
 
     def _notes(self) -> Iterator[Event]:
-        yield from (Note(text=self.runner.notes.pop(0)) for _ in list(self.runner.notes))
+        while self.runner.notes:
+            yield Note(text=self.runner.notes.pop(0))
 
     def _note_unanswered(self, error: LlmbError) -> Iterator[Event]:
         """Record why runs that are being submitted have no answer."""
@@ -292,8 +293,3 @@ class TargetLoop:
         self._progress_files.write(now=True)
         for run in self.runner.runs.values():
             run.record.unlock()
-
-    def release(self) -> None:
-        """Let other processes, or a later session of this process, drive the runs."""
-        self.unlock()
-        self.units.skipped.clear()

@@ -18,7 +18,7 @@ class HostConnections:
     def __init__(self) -> None:
         self._remote: dict[str, SshHost] = {}
 
-    def open(self, target: Target[Any]) -> Host:
+    def host_of(self, target: Target[Any]) -> Host:
         """Return the host of a target: this machine, or the machine that ``target.host`` names."""
         return LocalHost(self.peer) if target.host is None else self.peer(target.host)
 

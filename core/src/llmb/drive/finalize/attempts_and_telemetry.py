@@ -12,17 +12,7 @@ from llmb.records.result import RunResult
 from llmb.scripts.telemetry import TELEMETRY
 from llmb.values.causes import Cause
 from llmb.values.job_history import Attempt, JobHistory
-from llmb.values.job_status import JobStatus
 from llmb.values.run import Run
-
-
-@attrs.frozen(kw_only=True)
-class JobPast:
-    """Last status and history of a job that is over. ``recorded`` is the content of the job's own file of attempts."""
-
-    status: JobStatus
-    history: JobHistory
-    recorded: bytes
 
 
 def add_attempts_and_telemetry(

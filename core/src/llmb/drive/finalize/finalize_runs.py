@@ -7,9 +7,8 @@ from functools import partial
 
 import attrs
 
-from llmb.drive.finalize.attempts_and_telemetry import JobPast
 from llmb.drive.finalize.job_directories import DOUBTFUL, DoubtfulJob, explain_with_directories
-from llmb.drive.finalize.write_result import write_result
+from llmb.drive.finalize.write_result import JobPast, write_result
 from llmb.drive.follow_logs import read_logs, read_logs_to_end
 from llmb.drive.isolate_errors import isolate
 from llmb.drive.secrets import SecretFiles

@@ -13,7 +13,7 @@ from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_missing_times
 from llmb.analysis.verdict import Judgement
 from llmb.drive.finalize.attempt_history import list_attempts
-from llmb.drive.finalize.attempts_and_telemetry import JobPast, add_attempts_and_telemetry
+from llmb.drive.finalize.attempts_and_telemetry import add_attempts_and_telemetry
 from llmb.drive.finalize.hung_jobs import add_last_pause, find_last_pause_s
 from llmb.drive.finalize.measure_and_judge import measure_and_judge
 from llmb.drive.finalize.remedy_of_run import fill_remedy
@@ -32,13 +32,23 @@ from llmb.scripts.job_functions import read_failed_process
 from llmb.state_machine.events import Ended
 from llmb.values.causes import Cause
 from llmb.values.failure import UNKNOWN, Failure
-from llmb.values.job_history import Attempt
+from llmb.values.job_history import Attempt, JobHistory
+from llmb.values.job_status import JobStatus
 from llmb.values.model import proxy_note
 from llmb.values.run import Run
 from llmb.values.steps import Step
 
 UNEXPLAINED: frozenset[Cause] = frozenset({"failed", "completed"})
 """Causes of an unsuccessful end that explain nothing."""
+
+
+@attrs.frozen(kw_only=True)
+class JobPast:
+    """Last status and history of a job that is over. ``recorded`` is the content of the job's own file of attempts."""
+
+    status: JobStatus
+    history: JobHistory
+    recorded: bytes
 
 
 def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ended:
