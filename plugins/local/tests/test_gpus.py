@@ -11,7 +11,7 @@ import pytest
 
 from llmb import Environment, Image, Job, Phase, SpecError, Target, TargetError, is_gpu_of_type
 from llmb.hosts.local_host import LocalHost
-from llmb_local.gpus import gpus
+from llmb_local.gpus import parse_gpus
 from llmb_local.options import LocalOptions
 from llmb_local.plugin import Local
 
@@ -82,7 +82,7 @@ def job(gpus: int, image: str | None = None) -> Job:
 
 def test_gpus_are_read_from_nvidia_smi(programs: Any) -> None:
     install_nvidia_smi(programs, "8-h100")
-    found = gpus(probed().facts)
+    found = parse_gpus(probed().facts)
     assert [gpu.index for gpu in found] == list(range(8))
     assert {(gpu.name, round(gpu.memory_gb), gpu.driver) for gpu in found} == {
         ("NVIDIA H100 80GB HBM3", 86, "550.54.15")
@@ -92,7 +92,7 @@ def test_gpus_are_read_from_nvidia_smi(programs: Any) -> None:
 
 def test_unknown_gpu_memory_is_no_error(programs: Any) -> None:
     install_nvidia_smi(programs, "1-shared-memory")
-    assert [(gpu.name, gpu.memory_gb) for gpu in gpus(probed().facts)] == [("NVIDIA GB10", 0.0)]
+    assert [(gpu.name, gpu.memory_gb) for gpu in parse_gpus(probed().facts)] == [("NVIDIA GB10", 0.0)]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from llmb import DoctorCheck, Target
-from llmb_local.gpus import GPU_REMEDIES, Gpu, gpus, probed
+from llmb_local.gpus import GPU_REMEDIES, Gpu, is_probed, parse_gpus
 from llmb_local.options import LocalOptions
 from llmb_local.runtimes.choose_runtime import ENGINES
 
@@ -18,13 +18,13 @@ ENOUGH_GB = 30.0
 IDLE_GB = 1.0  # GPU memory that a driver and a desktop use
 
 
-def checks(target: Target[LocalOptions]) -> tuple[DoctorCheck, ...]:
+def check_machine(target: Target[LocalOptions]) -> tuple[DoctorCheck, ...]:
     """Return the checks of container engines, disk space for images, GPUs, and GPU access from containers.
 
     A component that the machine lacks has ``ok=None``: only some recipes need it. Runs without an image need no checks
     of containers. Return no checks before the probe.
     """
-    if not probed(target):
+    if not is_probed(target):
         return ()
     return (*(_engines(target) if target.images else ()), *_gpus(target))
 
@@ -61,7 +61,7 @@ def _disk(name: str, folder: str) -> Iterator[DoctorCheck]:
 
 
 def _gpus(target: Target[LocalOptions]) -> Iterator[DoctorCheck]:
-    found = gpus(target.facts)
+    found = parse_gpus(target.facts)
     if not found:
         yield _no_gpus(target)
         return

@@ -28,12 +28,12 @@ class Gpu:
     driver: str
 
 
-def probed(target: Target[LocalOptions]) -> bool:
+def is_probed(target: Target[LocalOptions]) -> bool:
     """Check whether the machine was probed. A dry run starts nothing, so it knows nothing about the machine."""
     return "machine" in target.facts
 
 
-def gpus(facts: Mapping[str, str]) -> tuple[Gpu, ...]:
+def parse_gpus(facts: Mapping[str, str]) -> tuple[Gpu, ...]:
     """Parse the facts ``gpu.<index>`` (name, total MiB, used MiB, driver, as nvidia-smi prints CSV) into GPUs."""
     found = []
     for key, line in facts.items():
@@ -61,10 +61,10 @@ def machine_gpus(job: Job, target: Target[LocalOptions]) -> tuple[int, ...]:
         return ()
     if target.options.machine_gpus is not None:
         usable: tuple[int, ...] = tuple(range(target.options.machine_gpus))
-    elif not probed(target):
+    elif not is_probed(target):
         usable = tuple(range(job.gpus_per_node))
     else:
-        found = gpus(target.facts)
+        found = parse_gpus(target.facts)
         _check_types(found, target)
         usable = tuple(gpu.index for gpu in found)
     if job.gpus_per_node > len(usable):
@@ -92,6 +92,6 @@ def _check_types(found: tuple[Gpu, ...], target: Target[LocalOptions]) -> None:
 
 def check_toolkit(name: RuntimeName, target: Target[LocalOptions]) -> None:
     """Raise TargetError, before an image is pulled, if containers cannot get GPUs."""
-    known = probed(target) and target.options.machine_gpus is None
+    known = is_probed(target) and target.options.machine_gpus is None
     if known and "nvidia.toolkit" not in target.facts:
         raise TargetError(f"{name} cannot give GPUs to containers on this machine; {GPU_REMEDIES[name]}")

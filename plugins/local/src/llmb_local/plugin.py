@@ -35,11 +35,11 @@ from llmb import (
 )
 from llmb_local.bash_files import bash_file
 from llmb_local.cpu_peak import PEAKS_FOLDER
-from llmb_local.doctor_checks import checks
-from llmb_local.gpus import check_toolkit, machine_gpus, probed
+from llmb_local.doctor_checks import check_machine
+from llmb_local.gpus import check_toolkit, is_probed, machine_gpus
 from llmb_local.job_script import job_script, lock_word, phase_logs
 from llmb_local.options import LocalOptions, RuntimeName
-from llmb_local.runtimes.choose_runtime import ENGINES, choose_runtime, runtime
+from llmb_local.runtimes.choose_runtime import ENGINES, choose_runtime, load_runtime
 from llmb_local.runtimes.container_cleanup import remove_containers
 
 
@@ -63,7 +63,7 @@ class Local(SchedulerHooks[LocalOptions]):
     @hookimpl
     def prepare_env(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
         """Return the task that pulls the image or creates the virtual environment."""
-        return runtime(choose_runtime(environment, target)).tasks(environment, target)
+        return load_runtime(choose_runtime(environment, target)).tasks(environment, target)
 
     @hookimpl
     def prepare_dataset(self, dataset: Dataset, target: Target[LocalOptions]) -> Dataset:
@@ -86,7 +86,7 @@ class Local(SchedulerHooks[LocalOptions]):
         return Script(
             id=job.id,
             directory=job.directory,
-            text=job_script(job, target, runtime(name), where=where, machine_gpus=gpus),
+            text=job_script(job, target, load_runtime(name), where=where, machine_gpus=gpus),
             files=job.files,
             logs=phase_logs(job),
             provenance=f"{job.directory}/provenance",
@@ -120,7 +120,7 @@ class Local(SchedulerHooks[LocalOptions]):
     @hookimpl
     def checks(self, target: Target[LocalOptions], host: Host, scripts: Sequence[Script]) -> Sequence[DoctorCheck]:
         """Return the checks of container engines, their disk space, GPUs, and GPU access from containers."""
-        return checks(target)
+        return check_machine(target)
 
     @hookimpl
     def peak_flops(self, gpu_type: str, dtype: str, target: Target[LocalOptions]) -> float | None:
@@ -182,7 +182,7 @@ def _notes(name: RuntimeName, job: Job, target: Target[LocalOptions]) -> tuple[s
     base = job.environment.base
     if target.options.runtime is not None or (isinstance(base, Image) and base.file):
         return notes
-    if not probed(target):
+    if not is_probed(target):
         best = f"the first of {', '.join(ENGINES)} that works on this machine"
         return (*notes, f"target.runtime is not set: images run in {best}; this script is for {name}")
     version = target.facts.get(f"{name}.version", "")

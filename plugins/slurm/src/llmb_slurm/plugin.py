@@ -36,7 +36,7 @@ from llmb_slurm.bash_files import queries
 from llmb_slurm.cancel import cancel_jobs
 from llmb_slurm.choose_runtime import choose_runtime
 from llmb_slurm.container_images import import_task
-from llmb_slurm.doctor_checks.cluster import checks
+from llmb_slurm.doctor_checks.cluster import check_cluster
 from llmb_slurm.doctor_checks.job import check_job
 from llmb_slurm.history import query_history
 from llmb_slurm.job_script import batch_script, phase_logs, provenance_script
@@ -108,7 +108,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
     @hookimpl
     def checks(self, target: Target[SlurmOptions], host: Host, scripts: Sequence[Script]) -> Sequence[DoctorCheck]:
         """Return the checks of Slurm, the partition and its GPUs, the account, containers, the clock and the jobs."""
-        return tuple(checks(target, host, scripts))
+        return tuple(check_cluster(target, host, scripts))
 
     @hookimpl
     def check_job(self, job: Job, target: Target[SlurmOptions]) -> Sequence[DoctorCheck]:

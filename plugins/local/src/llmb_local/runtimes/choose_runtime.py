@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 from llmb import Environment, Fault, Image, SpecError, Target, TargetError, Venv
-from llmb_local.gpus import probed
+from llmb_local.gpus import is_probed
 from llmb_local.options import LocalOptions, RuntimeName
 from llmb_local.runtimes import Runtime
 
@@ -31,7 +31,7 @@ def choose_runtime(environment: Environment, target: Target[LocalOptions]) -> Ru
     return wanted
 
 
-def runtime(name: RuntimeName) -> Runtime:
+def load_runtime(name: RuntimeName) -> Runtime:
     """Return the runtime of this name."""
     from llmb_local.runtimes.direct import DirectRuntime, VenvRuntime
     from llmb_local.runtimes.docker import Docker
@@ -59,14 +59,14 @@ def _check_suitable(wanted: RuntimeName, base: Image | Venv | None) -> None:
 
 
 def _engine_of_file(file: str, target: Target[LocalOptions]) -> RuntimeName:
-    if probed(target) and not shutil.which("enroot"):
+    if is_probed(target) and not shutil.which("enroot"):
         raise TargetError(f"the image file {file} needs enroot, which is not installed on this machine; install it")
     return "enroot"
 
 
 def _best_engine(target: Target[LocalOptions]) -> RuntimeName:
     """Return the first engine that works, or, before the probe, the first that is installed."""
-    if not probed(target):
+    if not is_probed(target):
         return next((name for name in ENGINES if shutil.which(name)), ENGINES[0])
     for sign in ("version", "error"):
         for name in ENGINES:

@@ -24,7 +24,7 @@ MAX_CLOCK_DIFFERENCE_S = 30
 CORRECT = "correct the option of [target] that sbatch names; `sbatch --help` lists the options of this version of Slurm"
 
 
-def checks(target: Target[SlurmOptions], host: Host, scripts: Sequence[Script] = ()) -> Iterator[DoctorCheck]:
+def check_cluster(target: Target[SlurmOptions], host: Host, scripts: Sequence[Script] = ()) -> Iterator[DoctorCheck]:
     """Yield the checks of Slurm, the partition and its GPUs, the account, containers, the clock and ``scripts``."""
     facts = target.facts
     yield _slurm(facts)
