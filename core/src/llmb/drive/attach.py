@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Container, Iterable
 from llmb.drive.build_session import build_session, ignore_activity
 from llmb.drive.isolate_errors import keep_error
 from llmb.drive.session import Session, raise_worst
-from llmb.drive.session_run import session_run
-from llmb.drive.target_group import group_targets, with_facts
+from llmb.drive.session_run import SessionRun, session_run
+from llmb.drive.target_group import TargetGroup, group_targets, with_facts
 from llmb.hosts.host_connections import HostConnections
 from llmb.planning import plan_run
 from llmb.plugins.registry import PluginRegistry
@@ -115,35 +115,46 @@ def _attach(
     report_activity = report_activity or ignore_activity
     report_activity("reading the records")
     registry = PluginRegistry()
-    notes: list[str] = []
-    ended: list[RunRecord] = []  # their results need no plugins
-    specs: list[tuple[RunRecord, RunSpec]] = []
+    ended, unfinished = _read_specs(records, failed, registry)
+    with HostConnections().closed_on_error() as hosts:
+        groups = group_targets([spec.target for _, spec in unfinished], registry, hosts)
+        notes = _probe(groups.values(), report_activity)
+        runs: list[SessionRun] = []
+        for record, spec in unfinished:
+            with keep_error(record.run_id, failed):
+                runs.append(session_run(plan_run(with_facts(spec, groups), registry), record, registry))
+        usable = {*ended, *(run.record.run_id for run in runs)}
+        if not usable and raised is not None:
+            raise_worst([*failed.values()])
+        to_raise = [run_id for run_id in failed if raised is not None and run_id in raised]
+        notes += [f"skipping {each}: {describe_error(error)}" for each, error in failed.items() if each not in to_raise]
+        errors = [failed[run_id] for run_id in to_raise]
+        attached = [record for record in records if record.run_id in usable]
+        return build_session(attached, runs, groups, hosts, registry, notes, errors=errors)
+
+
+def _read_specs(
+    records: Iterable[RunRecord], failed: dict[str, Exception], registry: PluginRegistry
+) -> tuple[set[str], list[tuple[RunRecord, RunSpec]]]:
+    """Return the ids of the runs that have ended, whose results need no plugins, and the specs of the others."""
+    ended: set[str] = set()
+    unfinished: list[tuple[RunRecord, RunSpec]] = []
     for record in records:
         with keep_error(record.run_id, failed):
             if record.ended:
-                ended.append(record)
+                ended.add(record.run_id)
             else:
-                specs.append((record, import_run(record.directory / "run.toml", registry)))
-    with HostConnections().closed_on_error() as hosts:
-        groups = group_targets([each.target for _, each in specs], registry, hosts)
-        for group in groups.values():
-            report_activity(group.describe_probe())
-            try:
-                notes += group.probe()
-            except Exception as error:  # noqa: BLE001  # raised by the loop of this group; other targets continue
-                group.error = error
-        runs = []
-        for record, each in specs:
-            with keep_error(record.run_id, failed):
-                runs.append(session_run(plan_run(with_facts(each, groups), registry), record, registry))
-        usable = {record.run_id for record in [*ended, *(run.record for run in runs)]}
-        if not usable and raised is not None:
-            raise_worst([*failed.values()])
-        errors = []
-        for run_id, failure in failed.items():
-            if raised is not None and run_id in raised:
-                errors.append(failure)
-            else:
-                notes.append(f"skipping {run_id}: {describe_error(failure)}")
-        attached = [record for record in records if record.run_id in usable]
-        return build_session(attached, runs, groups, hosts, registry, notes, errors=errors)
+                unfinished.append((record, import_run(record.directory / "run.toml", registry)))
+    return ended, unfinished
+
+
+def _probe(groups: Iterable[TargetGroup], report_activity: Callable[[str], object]) -> list[str]:
+    """Probe the targets, and return warnings for the user. The loop of a group raises the error of its probe."""
+    warnings: list[str] = []
+    for group in groups:
+        report_activity(group.describe_probe())
+        try:
+            warnings += group.probe()
+        except Exception as error:  # noqa: BLE001  # other targets continue
+            group.error = error
+    return warnings

@@ -77,15 +77,7 @@ def start(
             require_secrets((task.script, task.task.kind) for task in missing)
         notes += dict.fromkeys((*workload.notes, *(note for each in plans for note in each.script.notes)))
         report_activity(f"recording {counted(len(plans), 'run')}")
-        first_repeats, first_runs = _first_repeat_ids(plans), _first_run_ids(plans)
-        records = [
-            RunRecord(
-                runs_folder() / each.run.id,
-                export_run(each.spec, provenance_of_run(each, first_repeat, first_run, registry)),
-                each.spec.recipe_copy.files if each.spec.recipe_copy else {},
-            )
-            for each, first_repeat, first_run in zip(plans, first_repeats, first_runs, strict=True)
-        ]
+        records = _new_records(plans, registry)
         runs = [session_run(*each, registry) for each in zip(plans, records, strict=True)]  # errors here record nothing
         _check_peaks(plans, registry)
         recorder = SweepRecorder({run.record: run.plan.script.text for run in runs})
@@ -131,6 +123,19 @@ def _plan_all(
     missing = tuple(spec for run_id, spec in specs.items() if run_id not in plans)
     plans |= {each.run.id: each for each in plan(attrs.evolve(workload, runs=missing), registry=registry)}
     return [plans[run_id] for run_id in specs]
+
+
+def _new_records(plans: Sequence[RunPlan], registry: PluginRegistry) -> list[RunRecord]:
+    """Return the records of the runs, which are not created yet."""
+    first_repeats, first_runs = _first_repeat_ids(plans), _first_run_ids(plans)
+    return [
+        RunRecord(
+            runs_folder() / each.run.id,
+            export_run(each.spec, provenance_of_run(each, first_repeat, first_run, registry)),
+            each.spec.recipe_copy.files if each.spec.recipe_copy else {},
+        )
+        for each, first_repeat, first_run in zip(plans, first_repeats, first_runs, strict=True)
+    ]
 
 
 def _first_repeat_ids(plans: Sequence[RunPlan]) -> list[str]:
