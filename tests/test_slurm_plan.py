@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomli_w
+from parts.enroot import SQUASHFS
+from parts.pages import blocks
 
 GPUS = [64, 128, 256, 512, 1024, 2048]
 
@@ -53,6 +56,23 @@ def test_the_image_is_imported_once_for_all_runs(document: dict[str, Any], plann
     assert "docker://ghcr.io#nvidia/jax:maxtext-2024-12-09" in step["script"]
     image = f"/lustre/me/cache/images/{step['key']}.sqsh"
     assert f"--container-image={image}" in planned[0]["script"]
+
+
+@pytest.mark.parametrize(("command", "complete"), [("cp", True), ("ln", True), ("ln -s", False)])
+def test_an_image_file_of_the_site_counts_as_complete(toy: Any, tmp_path: Path, command: str, complete: bool) -> None:
+    (tmp_path / "work/cache/images").mkdir(parents=True)
+    (tmp_path / "nemo-25.11.01.sqsh").write_bytes(SQUASHFS)
+    [page] = [each.text for each in blocks("docs/how-to/containers.md") if each.note("tested by")]
+    script = page.replace("/lustre/me/llmb", str(tmp_path / "work")).replace("/site/images", str(tmp_path))
+    subprocess.run(["bash", "-ec", script.replace("cp ", f"{command} ")], check=True)
+    workload = {"recipe": "megatron_bridge/llama3.1-8b@25.12", "gpu_type": "h100", "dtype": "bf16", "gpus": 8}
+    spec = tmp_path / "w.toml"
+    spec.write_text(
+        tomli_w.dumps({"workload": workload, "target": {"scheduler": "slurm", "workdir": f"{tmp_path}/work"}})
+    )
+    [run] = json.loads(toy.llmb("run", str(spec), "--dry-run", "--json").stdout)["runs"]
+    [image] = [each for each in run["preparation"] if each["kind"] == "container image"]
+    assert image["exists"] is complete
 
 
 def test_errors_of_the_target_are_reported_together_with_their_keys(toy: Any, tmp_path: Path) -> None:
