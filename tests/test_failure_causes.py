@@ -167,7 +167,7 @@ MADE = {
         "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?\n",
         "the container engine does not run", None, None,
     ),
-    "data set on one node only": (
+    "dataset on one node only": (
         "ML-02: FileNotFoundError: [Errno 2] No such file or directory: '/d/x-GPTDataset-train-document_index.npy'\n"
         "ML-01: [rank0]:[E ProcessGroupNCCL.cpp:474] [Rank 0] Watchdog caught collective operation timeout: x\n",
         "the dataset's index cache is missing on a node", None, "ML-02",

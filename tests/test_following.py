@@ -88,7 +88,7 @@ def test_an_unwritable_work_directory_is_an_error_before_anything_is_recorded(to
 
 def test_the_exit_code_reports_a_run_that_failed_before_llmb_detached(toy: Any) -> None:
     done = toy.llmb(
-        "run", toy.spec(framework={"task": "data", "task_end": "echo no such data set >&2; exit 3"}), "--detach"
+        "run", toy.spec(framework={"task": "data", "task_end": "echo no such dataset >&2; exit 3"}), "--detach"
     )
     assert done.returncode == 1
     assert "llmb attach" not in done.stderr

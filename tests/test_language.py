@@ -50,6 +50,7 @@ BANNED = {
     r"(?:is|are|be|been|was|were|not|stays?) whole|whole(?=\s*[.,;:)])|whole (?:or|and|numbers?)": "complete, valid",
     r"(?<!segmentation.)(?<!page.)(?-i:faults?)": "error",
     r"figures?": "metrics, values",
+    r"data sets?": "dataset",
     r"(?:take|takes|taken|took) up": "resume",
     r"(?:drive|drives|drove|driven) on": "resume, follow",
     r"(?:go|goes|went) on": "resume, continue",

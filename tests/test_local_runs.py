@@ -339,13 +339,13 @@ def test_two_runs_and_two_processes_share_a_task(toy: Any) -> None:
 def test_a_task_that_fails_fails_every_run_that_needs_it_and_no_other(toy: Any, on: str) -> None:
     import llmb
 
-    options = {"task": "data", "task_on": on, "task_end": "echo no such data set >&2; echo; echo hint: look; exit 3"}
+    options = {"task": "data", "task_on": on, "task_end": "echo no such dataset >&2; echo; echo hint: look; exit 3"}
     results = llmb.run(llmb.load(toy.spec(framework=options, workload={"dtype": ["bf16", "fp8"]})))
     assert [run.state for run in results] == ["failed", "failed"]
     for run in results:
         assert run.failure is not None
         assert "toy data could not be created" in run.failure.cause
-        assert "no such data set (log: " in run.failure.cause
+        assert "no such dataset (log: " in run.failure.cause
     assert len(toy.journal("task-begin")) == 1
     assert toy.run()["state"] == "completed"
 

@@ -1,4 +1,4 @@
-"""Plans of shared tasks, such as an image or a data set: what is submitted to create them."""
+"""Plans of shared tasks, such as an image or a dataset: what is submitted to create them."""
 
 import shlex
 from collections.abc import Iterable

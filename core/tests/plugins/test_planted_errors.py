@@ -149,7 +149,7 @@ IN_HOOKS = [
               "@hookimpl\nasync def prepare_env(self): pass"),
     framework("a generator of one value", "build_job() returned generator; expected Job",
               hook("build_job(self)", "yield")),
-    framework("a tuple as a data set", "prepare_dataset() returned tuple; expected Dataset | None",
+    framework("a tuple as a dataset", "prepare_dataset() returned tuple; expected Dataset | None",
               hook("prepare_dataset(self)", "return ()")),
     framework("a parser without close()", "parse_log() returned Log; expected LogParser",
               hook("parse_log(self)", "return type('Log', (), {'feed': print})()")),

@@ -35,7 +35,7 @@ def hub(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def task(plan_run: Callable[..., RunPlan], tmp_path: Path) -> Task:
-    """Return the task of the data set, with a folder of this test instead of the cache."""
+    """Return the task of the dataset, with a folder of this test instead of the cache."""
     workload = {"recipe": "torchtitan/deepseek-v3", "gpu_type": "b200", "dtype": "bf16", "gpus": 256}
     [found] = [each.task for each in plan_run(workload=workload).tasks if each.task.kind == "dataset allenai/c4"]
     work, check = (str(text).replace("/w/cache", str(tmp_path)) for text in (found.work, found.check))

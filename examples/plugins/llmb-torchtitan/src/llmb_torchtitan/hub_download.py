@@ -1,4 +1,4 @@
-"""Data set and tokenizer of a recipe, downloaded from Hugging Face into the cache that all runs share."""
+"""Dataset and tokenizer of a recipe, downloaded from Hugging Face into the cache that all runs share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DATASET_GB = 305.0
 
 
 def data_folders(run: Run[Any]) -> Mapping[str, str]:
-    """Return the folders of data set and tokenizer, without those that the recipe takes from torchtitan's checkout."""
+    """Return the folders of dataset and tokenizer, without those that the recipe takes from torchtitan's checkout."""
     folders = {}
     if name := run.settings.get("dataset"):
         folders["dataset"] = run.options.dataset or f"{run.paths.cache}/datasets/{_last(name)}"
@@ -28,7 +28,7 @@ def data_folders(run: Run[Any]) -> Mapping[str, str]:
 
 
 def hub_tasks(run: Run[Any]) -> tuple[Task, ...]:
-    """Return the tasks that download the tokenizer and the data set, unless the spec names folders that have them."""
+    """Return the tasks that download the tokenizer and the dataset, unless the spec names folders that have them."""
     folders, tasks = data_folders(run), []
     if "tokenizer" in folders and run.options.tokenizer is None:
         address = f"models/{run.settings['tokenizer']}"

@@ -46,7 +46,7 @@ class TorchTitanOptions:
     checkout: str | None = None
     """Existing checkout of torchtitan. Default: llmb's own checkout. Example: ``"/opt/torchtitan"``"""
     dataset: str | None = attrs.field(default=None, metadata=_COMPARABLE)
-    """Existing folder of the recipe's data set. Default: llmb downloads it. Example: ``"/data/c4"``"""
+    """Existing folder of the recipe's dataset. Default: llmb downloads it. Example: ``"/data/c4"``"""
     tokenizer: str | None = attrs.field(default=None, metadata=_COMPARABLE)
     """Existing folder of the recipe's tokenizer. Default: llmb downloads it. Example: ``"/data/tokenizer"``"""
 

@@ -34,7 +34,7 @@ DECIDED = {
 """Keys that [framework] config must not set, each with the key of the spec that sets it."""
 
 DATA = {"training.dataset_path": "framework.dataset", "model.hf_assets_path": "framework.tokenizer"}
-"""Keys that [framework] config must not set if the recipe names a data set and a tokenizer."""
+"""Keys that [framework] config must not set if the recipe names a dataset and a tokenizer."""
 
 
 def find_errors(run: Run[Any]) -> list[Fault]:
