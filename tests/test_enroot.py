@@ -245,7 +245,8 @@ def alive(work: Path) -> list[Path]:
 
 
 def test_an_image_file_is_used_as_it_is(runs: Any, enroot: Enroot, tmp_path: Path) -> None:
-    (file := tmp_path / "own.sqsh").write_bytes(SQUASHFS)
+    (tmp_path / "1.0.sqsh").write_bytes(SQUASHFS)
+    (file := tmp_path / "own.sqsh").symlink_to("1.0.sqsh")
     for checksum in (None, 64 * "0"):
         if checksum:
             Path(f"{file}.sha256").write_text(f"{checksum}  own.sqsh\n")  # as sha256sum prints it

@@ -26,5 +26,6 @@ def squashfs_check(file: str) -> str:
 
 def image_file_task(file: str) -> Task:
     """Return a task without work: the user's own image, which must be a complete squashfs file on the target."""
-    check = f"{resource_text(__package__, 'squashfs.sh')}\nreadable_squashfs {shlex.quote(file)}"
+    functions = resource_text(__package__, "squashfs.sh")
+    check = f'{functions}\nreadable_squashfs "$(readlink -f -- {shlex.quote(file)})"'  # the user's path may be a link
     return Task(key=f"image-file-{content_key(file)}", kind=f"image file {file}", work="", check=check)

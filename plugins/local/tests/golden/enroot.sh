@@ -557,7 +557,7 @@ create() {
   echo "enroot $container" >container
   {
     echo "image=$image"
-    sed 's/^\([0-9a-f]*\).*/image_sha256=\1/' "$file.sha256" 2>/dev/null || stat -c 'image_modified=%y' "$file"
+    sed 's/^\([0-9a-f]*\).*/image_sha256=\1/' "$file.sha256" 2>/dev/null || stat -Lc 'image_modified=%y' "$file"
   } >>provenance
   output=$(enroot create --name "$container" "$file" 2>&1) || fail "image $image" "$output"
 }

@@ -48,7 +48,7 @@ def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
         job=job,
         directives=directives(job, target),
         environment=environment_function(job, venv=venv),
-        hidden=shlex.join(["SLURM_*", *job.environment.secrets]),
+        hidden=shlex.join(["SLURM_*", "SLURMD_*", *job.environment.secrets]),
         image=image,
         image_file=image_file(image, target.cache) if image else None,
         container=container,

@@ -60,7 +60,7 @@ run_rank() {
   environment "$1"
   export_master "$LLMB_MASTER_ADDR" "$LLMB_MASTER_PORT"
   export_rank "$SLURM_PROCID" "$SLURM_LOCALID" "$SLURM_NODEID" "$SLURM_STEP_NUM_TASKS" "${SLURM_STEP_TASKS_PER_NODE%%[(,]*}"
-  [ "$1" = outside ] || . ./provenance.sh rank 'SLURM_*' HF_TOKEN
+  [ "$1" = outside ] || . ./provenance.sh rank 'SLURM_*' 'SLURMD_*' HF_TOKEN
   read_secrets
   shift
   # After a failure, wait until srun has received the output.
@@ -132,7 +132,7 @@ export_master "${nodes[0]}" "$(free_port $((20000 + SLURM_JOB_ID % 10000)))"
   printf 'slurm=%s\njob_id=%s\npartition=%s\n' "$(srun --version)" "$SLURM_JOB_ID" "${SLURM_JOB_PARTITION-}"
   printf 'image=%s\n' nvcr.io/nvidia/nemo:24.09
   printf 'image_digest=%s\n' sha256:0000000000000000000000000000000000000000000000000000000000000000
-  sed 's/^\([0-9a-f]*\).*/image_sha256=\1/' /work/cache/images/image-nemo-24.09-abc731130848.sqsh.sha256 2>/dev/null || stat -c 'image_modified=%y' /work/cache/images/image-nemo-24.09-abc731130848.sqsh
+  sed 's/^\([0-9a-f]*\).*/image_sha256=\1/' /work/cache/images/image-nemo-24.09-abc731130848.sqsh.sha256 2>/dev/null || stat -Lc 'image_modified=%y' /work/cache/images/image-nemo-24.09-abc731130848.sqsh
   timeout 60 srun --nodes=8 --ntasks=8 --ntasks-per-node=1 bash job.sh node | sort -uV
 } >provenance 2>/dev/null </dev/null
 

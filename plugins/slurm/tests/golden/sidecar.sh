@@ -61,7 +61,7 @@ run_rank() {
   environment "$1"
   export_master "$LLMB_MASTER_ADDR" "$LLMB_MASTER_PORT"
   export_rank "$SLURM_PROCID" "$SLURM_LOCALID" "$SLURM_NODEID" "$SLURM_STEP_NUM_TASKS" "${SLURM_STEP_TASKS_PER_NODE%%[(,]*}"
-  [ "$1" = outside ] || . ./provenance.sh rank 'SLURM_*'
+  [ "$1" = outside ] || . ./provenance.sh rank 'SLURM_*' 'SLURMD_*'
   read_secrets
   shift
   # After a failure, wait until srun has received the output.
