@@ -95,7 +95,7 @@ def test_a_set_without_a_verdict_is_skipped_with_the_reason(llmb: Llmb) -> None:
 
 
 def test_csv_has_one_row_per_run_with_the_repeats(llmb: Llmb) -> None:
-    runs = record_runs([STEADY, STEADY], provenance={"host": "n1", "sweep": {"=cmd()": 1}})
+    runs = record_runs([STEADY, STEADY], provenance={"host": "n1"}, workload={"image": "=cmd()"})
     answer = llmb("report", runs[0], "--csv", "-")
     assert "\r\n" in answer.out
     rows = list(csv.DictReader(io.StringIO(answer.out, newline="")))
@@ -105,7 +105,7 @@ def test_csv_has_one_row_per_run_with_the_repeats(llmb: Llmb) -> None:
     assert (row["framework"], row["release"], row["repeats"], row["window"]) == ("maxtext", "24.11", "2", "50:50")
     assert float(row["mfu"]) < 1
     assert (row["variant"], row["step_time_std_s"]) == ("", "")
-    assert row["sweep"] == "'=cmd() = 1"
+    assert row["image"] == "'=cmd()"
 
 
 def test_csv_has_no_metrics_of_a_part_of_the_window(llmb: Llmb) -> None:
@@ -117,15 +117,6 @@ def test_csv_has_no_metrics_of_a_part_of_the_window(llmb: Llmb) -> None:
         assert (row["run_id"], row["published_step_time_s"]) == (run_id, str(PUBLISHED_S))
         empty = ("step_time_s", "step_time_ratio", "tokens_per_s", "mfu", "days_per_1t_tokens", "window")
         assert [row[name] for name in empty] == [""] * len(empty)
-
-
-def test_csv_tells_the_runs_of_a_sweep_over_nodes_apart(llmb: Llmb) -> None:
-    [run_id] = record_runs([STEADY], provenance={"sweep": {"target.nodelist": "n[11-12]", "env.A": "1"}})
-    file = Path(find_run(run_id).directory) / "result.json"
-    attempts = [{"attempt": number, "nodes": [f"n{number}1", f"n{number}2"]} for number in (0, 1)]
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"attempts": attempts}))
-    [row] = csv.DictReader(io.StringIO(llmb("report", run_id, "--csv", "-").out))
-    assert (row["sweep"], row["nodes"]) == ("target.nodelist = n[11-12], env.A = 1", "n[11-12]")
 
 
 def test_a_report_needs_an_output_and_a_run(llmb: Llmb) -> None:

@@ -5,7 +5,6 @@ import io
 from collections.abc import Iterable
 from typing import Any
 
-from llmb.judging.host_ranges import fold_hosts
 from llmb.values.frozen import table_of
 from llmb.values.report_content import ReportedRun
 from llmb.values.types.check_arguments import check_arguments
@@ -15,7 +14,7 @@ COLUMNS = (
     *("repeats", "state", "verdict", "reason", "step_time_s", "step_time_std_s", "step_time_ratio", "interval_low"),
     *("interval_high", "tokens_per_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "mfu", "days_per_1t_tokens"),
     *("published_step_time_s", "window", "steady_first", "steady_last", "steady_step_time_s", "image", "target"),
-    *("directory", "sweep", "nodes"),
+    "directory",
 )
 FORMULA_STARTS = ("=", "+", "-", "@")
 """Characters at which a spreadsheet takes a text for a formula."""
@@ -40,7 +39,6 @@ def _row(run: ReportedRun) -> dict[str, Any]:
         metrics, window, baseline = {}, {}, {}
     low, high = result.get("interval") or (None, None)
     first, last = window.get("first"), window.get("last")
-    attempts = result.get("attempts") or [{}]
     return {
         **metrics,
         **result,
@@ -57,8 +55,6 @@ def _row(run: ReportedRun) -> dict[str, Any]:
         "steady_step_time_s": steady.get("step_time_s"),
         "image": run.image,
         "target": run.target,
-        "sweep": ", ".join(f"{key} = {value}" for key, value in table_of(result, "sweep").items()),
-        "nodes": fold_hosts(attempts[-1].get("nodes") or ()),
     }
 
 
