@@ -48,6 +48,21 @@ def test_a_long_list_ends_with_the_number_of_all_runs(llmb: Llmb) -> None:
     assert "--all lists all" not in llmb("runs", "--all").out
 
 
+def test_runs_are_selected_by_their_swept_values(llmb: Llmb) -> None:
+    swept = [
+        {"env.NCCL_ALGO": algorithm, "target.nodelist": nodes} for algorithm, nodes in (("Ring", "n1"), ("Tree", "n11"))
+    ]
+    [[ring], [tree], [alone]] = [record_runs([STEADY], provenance={"sweep": each}) for each in (*swept, {})]
+    for given, found in (
+        ("sweep=env.NCCL_ALGO=Ring", {ring}),
+        ("sweep=*ALGO=Ring,*ALGO=Tree", {ring, tree}),
+        ("sweep=*nodelist=n1", {ring}),
+        ("sweep=env.NCCL*", {ring, tree}),
+        ("sweep!=*NCCL_ALGO=*", {alone}),
+    ):
+        assert set(llmb("runs", given, "--ids").out.split()) == found
+
+
 def test_an_invalid_filter_names_the_closest_one(llmb: Llmb) -> None:
     for argument, message in (
         ("gpu=3", "unknown filter 'gpu=3'; expected recipe, image, target"),

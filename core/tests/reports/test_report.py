@@ -95,7 +95,7 @@ def test_a_set_without_a_verdict_is_skipped_with_the_reason(llmb: Llmb) -> None:
 
 
 def test_csv_has_one_row_per_run_with_the_repeats(llmb: Llmb) -> None:
-    runs = record_runs([STEADY, STEADY], provenance={"host": "n1"}, workload={"image": "=cmd()"})
+    runs = record_runs([STEADY, STEADY], provenance={"host": "n1"})
     answer = llmb("report", runs[0], "--csv", "-")
     assert "\r\n" in answer.out
     rows = list(csv.DictReader(io.StringIO(answer.out, newline="")))
@@ -105,7 +105,9 @@ def test_csv_has_one_row_per_run_with_the_repeats(llmb: Llmb) -> None:
     assert (row["framework"], row["release"], row["repeats"], row["window"]) == ("maxtext", "24.11", "2", "50:50")
     assert float(row["mfu"]) < 1
     assert (row["variant"], row["step_time_std_s"]) == ("", "")
-    assert row["image"] == "'=cmd()"
+    [failed] = record_runs([[]], state="failed", reason="=cmd()")
+    [row] = csv.DictReader(io.StringIO(llmb("report", failed, "--csv", "-").out, newline=""))
+    assert row["reason"] == "'=cmd()"
 
 
 def test_csv_has_no_metrics_of_a_part_of_the_window(llmb: Llmb) -> None:

@@ -44,7 +44,7 @@ def complete_runs_or_filter(incomplete: str) -> list[str]:
     return [f"{{{' '.join([*given, each])}" for each in complete_filter(key)]
 
 
-FILTER_KEYS = ("recipe", "image", "target", "gpu_type", "dtype", "gpus", "state", "verdict", "since", "until")
+FILTER_KEYS = ("recipe", "image", "target", "gpu_type", "dtype", "gpus", "sweep", "state", "verdict", "since", "until")
 """The keys of filters. Importing them would take longer than all else."""
 
 

@@ -18,8 +18,9 @@ Filters = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[FILTER]...",
-        help="key=value: recipe, image, target (with *), gpu_type, dtype, gpus (64 or 64..512), state, verdict, since, "
-        "until (7d, or 2026-11-01 in UTC). A comma means or, key!=value excludes runs; all filters must match.",
+        help="key=value: recipe, image, target (with *), gpu_type, dtype, gpus (64 or 64..512), sweep (with *: a swept "
+        "key=value), state, verdict, since, until (7d, or 2026-11-01 in UTC). A comma means or, key!=value excludes "
+        "runs; all filters must match.",
         show_default=False,
         autocompletion=complete_filter,
     ),

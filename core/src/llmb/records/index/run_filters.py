@@ -12,7 +12,7 @@ from llmb.values.errors import Fault, SpecError
 from llmb.values.run_states import RunState, Verdict
 from llmb.values.texts.nearest_name import nearest_name
 
-FILTER_KEYS = ("recipe", "image", "target", "gpu_type", "dtype", "gpus", "state", "verdict", "since", "until")
+FILTER_KEYS = ("recipe", "image", "target", "gpu_type", "dtype", "gpus", "sweep", "state", "verdict", "since", "until")
 CHOICES = {"state": get_args(RunState), "verdict": get_args(Verdict)}
 AGE = re.compile(r"([0-9]{1,12})([smhdw])")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -94,6 +94,8 @@ def _parse_equality(text: str) -> Condition:
         if key in CHOICES and each not in CHOICES[key]:
             nearest = nearest_name(each, CHOICES[key])
             raise SpecError(Fault(message=f"unknown {key} {each!r}", expected=", ".join(CHOICES[key]), nearest=nearest))
+    if key == "sweep":  # the column has each swept key with its value between blanks
+        wanted = [f"* {each} *" for each in wanted]
     return _any_of([f"{key} glob ?"] * len(wanted), wanted)
 
 

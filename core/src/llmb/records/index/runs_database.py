@@ -12,11 +12,12 @@ import attrs
 from llmb.paths import home_folder
 from llmb.records.index.run_filters import Condition, as_sortable_time, as_storable_text
 from llmb.records.result import RunResult
+from llmb.values.types.check_types import encode
 from llmb.values.types.scalars import LARGEST
 
 LOCK_TIMEOUT_S = 2.0  # for another process that writes the file
 
-FILTERED = ("recipe", "image", "target", "gpu_type", "dtype", "gpus", "state", "verdict")
+FILTERED = ("recipe", "image", "target", "gpu_type", "dtype", "gpus", "sweep", "state", "verdict")
 COLUMNS = ("created", *FILTERED, "step_time", "ratio", "mfu", "first_repeat")
 SCHEMA = f"""
 create table runs (run_id text primary key, stamp text, ended integer, {", ".join(COLUMNS)}) without rowid;
@@ -180,6 +181,7 @@ def columns_of(result: RunResult, spec: Mapping[str, Any]) -> dict[str, str | in
         "gpu_type": result.gpu_type or "",
         "dtype": result.dtype or "",
         "gpus": result.gpus,
+        "sweep": "".join(f" {key}={_as_plain_text(value)} " for key, value in result.sweep.items()),
         "state": result.state,
         "verdict": result.verdict or "",
         "step_time": metrics.step_time_s if metrics else None,
@@ -187,3 +189,7 @@ def columns_of(result: RunResult, spec: Mapping[str, Any]) -> dict[str, str | in
         "mfu": metrics.mfu if metrics else None,
         "first_repeat": result.first_repeat,
     }
+
+
+def _as_plain_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(encode(value))
