@@ -13,6 +13,7 @@ from parts.network import Network
 from parts.sshd import Sshd
 
 from llmb import TargetError
+from llmb.values.errors import UnreadableFileError
 
 pytestmark = pytest.mark.real
 
@@ -146,7 +147,7 @@ def test_a_long_log_is_read_in_parts(host: Any, tmp_path: Path, monkeypatch: pyt
 def test_a_read_error_is_not_an_absent_file(host: Any, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path, why in ((tmp_path, "Is a directory"), (tmp_path / "file" / "log", "Not a directory")):
-        with pytest.raises(TargetError, match=rf"cannot read on cluster: .*{path}.*: {why}"):
+        with pytest.raises(UnreadableFileError, match=rf"cannot read on cluster: .*{path}.*: {why}"):
             host.read({str(path): 0, f"{tmp_path}/file": 0})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -15,9 +15,10 @@ from llmb.drive.session import Session
 from llmb.drive.target_loop import TargetLoop
 from llmb.state_machine.events import Ended, Event, Note, Progress
 from llmb.values.causes import Cause
+from llmb.values.errors import UnreadableFileError
 from llmb.values.steps import Notice
 
-from .fake_cluster import FakeScheduler, JobPlan
+from .fake_cluster import FakeHost, FakeScheduler, JobPlan
 from .fake_process import Disk, Process
 from .world import Scenario, World
 
@@ -178,6 +179,40 @@ def test_the_logs_of_an_attempt_that_ended_while_no_process_followed_are_copied_
         world.finish()
         copy = world.home / "runs" / "a" / "logs" / "a.0.log"
         assert copy.read_bytes() == world.cluster.files["/work/runs/a/a.0.log"]
+        assert world.problems() == []
+
+
+@pytest.mark.parametrize("names", ["b", "abc"])
+def test_a_log_that_cannot_be_read_holds_up_no_other_run(
+    names: str, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = Scenario(
+        plans=lambda: {name: JobPlan(steps=5) for name in names},
+        needs=dict.fromkeys(names, ()),
+        ends=dict.fromkeys(names, "completed"),
+    )
+    read = FakeHost.read
+    reason = "cannot read /work/runs/b/b.0.log: Input/output error"
+
+    def read_or_fail(host: FakeHost, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
+        if "/work/runs/b/b.0.log" in offsets and world.ticks < 20:
+            raise UnreadableFileError(reason)
+        return read(host, offsets)
+
+    monkeypatch.setattr(FakeHost, "read", read_or_fail)
+    with World(runs, disk) as world:
+        ended: dict[str, int] = {}
+        notes: list[str] = []
+        shown: list[str] = []
+        with disk.running(process := Process(), world.home):
+            for event in world.session(process).events(sleep=world.wait):
+                ended |= {event.run_id: world.ticks} if isinstance(event, Ended) else {}
+                notes += [event.text] if isinstance(event, Note) else []
+                shown += [event.detail] if isinstance(event, Progress) and event.run_id == "b" else []
+        assert shown.count("copying logs") == 0
+        assert ended.pop("b") >= 20
+        assert all(tick < 20 for tick in ended.values())
+        assert notes == [f"b: {reason}; llmb tries again"]
         assert world.problems() == []
 
 

@@ -13,7 +13,7 @@ import pytest
 from llmb.files import resource_text
 from llmb.hosts import local_host as local
 from llmb.hosts.local_host import LocalHost
-from llmb.values.errors import TargetError, UnknownOutcomeError
+from llmb.values.errors import TargetError, UnknownOutcomeError, UnreadableFileError
 
 
 def test_a_failed_command_returns_its_exit_code_and_output() -> None:
@@ -106,5 +106,5 @@ def test_only_new_bytes_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_read_error_is_not_an_absent_file(tmp_path: Path) -> None:
-    with pytest.raises(TargetError, match=f"cannot read {tmp_path}: Is a directory"):
+    with pytest.raises(UnreadableFileError, match=f"cannot read {tmp_path}: Is a directory"):
         LocalHost().read({str(tmp_path): 0})

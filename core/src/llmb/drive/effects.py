@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from llmb.drive.finalize.finalize_runs import RunFinalizer
 from llmb.drive.finalize.remedy_of_run import describe_rejection
+from llmb.drive.follow_logs import LogFollower
 from llmb.drive.runs_and_tasks import task_unit
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, mask_reasons, missing_secrets
 from llmb.drive.session_run import SessionRun
@@ -45,7 +46,8 @@ class EffectRunner:
         self.notes: list[str] = []
         self.tasks = TaskEffects((task for run in self.runs.values() for task in run.plan.tasks), group, self.notes)
         self._secrets = SecretFiles(group.host, self.notes)
-        self.finalizer = RunFinalizer(group, self.runs, registry, self._secrets, self.notes)
+        self.logs = LogFollower(self.runs, group.host, self.notes)
+        self.finalizer = RunFinalizer(group, self.runs, registry, self._secrets, self.notes, self.logs)
 
     def poll(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Query the scheduler once for all jobs, and the host once for all detached tasks. Raise TargetError."""

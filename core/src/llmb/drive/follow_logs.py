@@ -4,46 +4,78 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from llmb.drive.isolate_errors import keep_error
 from llmb.drive.session_run import SessionRun
+from llmb.values.errors import UnreadableFileError
 from llmb.values.host import Host
 
 
-def read_logs(
-    run_ids: Iterable[str], runs: Mapping[str, SessionRun], host: Host, *, is_last: bool = False
-) -> Iterator[tuple[str, Exception | None]]:
-    """Append what is new in the logs of these runs to their copies, with one command. Raise TargetError.
+class LogFollower:
+    """Copies the logs of runs on ``host``. ``notes`` collects sentences for the user.
 
-    Yield each run whose copies have grown, and each run whose copies could not be written, with the error. Without
-    ``is_last``, a possible beginning of a secret at the end of a log is left for a later call.
+    ``unreadable`` contains the runs whose logs could not be read. They are read alone, because one file that cannot be
+    read fails the command for all runs.
     """
-    owners: dict[str, str] = {}
-    offsets: dict[str, int] = {}
-    grown: dict[str, Exception | None] = {}
-    failed: dict[str, Exception] = {}
-    for run_id in run_ids:
-        with keep_error(run_id, failed):
-            offsets |= (mine := runs[run_id].logs.offsets())
-            owners |= dict.fromkeys(mine, run_id)
-    found = host.read(offsets) if offsets else {}
-    for path, data in found.items():
-        run_id = owners[path]
-        with keep_error(run_id, failed):
-            if runs[run_id].logs.add(path, data, is_last=is_last):
-                grown[run_id] = None
-    yield from (grown | failed).items()
 
+    def __init__(self, runs: Mapping[str, SessionRun], host: Host, notes: list[str]) -> None:
+        self.unreadable: set[str] = set()
+        self._runs = runs
+        self._host = host
+        self._notes = notes
 
-def read_logs_to_end(
-    run_ids: Iterable[str], runs: Mapping[str, SessionRun], host: Host, *, most_reads: int | None = None
-) -> dict[str, Exception]:
-    """Read the logs of these runs until nothing is new, or ``most_reads`` times. Raise TargetError.
+    def read(self, run_ids: Iterable[str], *, is_last: bool = False) -> Iterator[tuple[str, Exception | None]]:
+        """Append what is new in the logs of these runs to their copies. Raise TargetError if the host does not respond.
 
-    Return the runs whose copies could not be written, with the error.
-    """
-    failed: dict[str, Exception] = {}
-    left, reads = list(run_ids), 0
-    while left and reads != most_reads:
-        changed = dict(read_logs(left, runs, host))
-        failed |= {run_id: error for run_id, error in changed.items() if error}
-        left = [run_id for run_id in changed if run_id not in failed]
-        reads += 1
-    return failed
+        Yield each run whose copies have grown, and each run whose copies could not be written, with the error. Without
+        ``is_last``, a possible beginning of a secret at the end of a log is left for a later call.
+        """
+        offsets: dict[str, Mapping[str, int]] = {}
+        grown: dict[str, Exception | None] = {}
+        failed: dict[str, Exception] = {}
+        for run_id in run_ids:
+            with keep_error(run_id, failed):
+                offsets[run_id] = self._runs[run_id].logs.offsets()
+        owners = {path: run_id for run_id, mine in offsets.items() for path in mine}
+        for path, data in self._read_files(offsets).items():
+            run_id = owners[path]
+            with keep_error(run_id, failed):
+                if self._runs[run_id].logs.add(path, data, is_last=is_last):
+                    grown[run_id] = None
+        yield from (grown | failed).items()
+
+    def read_to_end(self, run_ids: Iterable[str], *, most_reads: int | None = None) -> dict[str, Exception]:
+        """Read the logs of these runs until nothing is new, or ``most_reads`` times. Raise as `read` does.
+
+        Return the runs whose copies could not be written, with the error.
+        """
+        failed: dict[str, Exception] = {}
+        left, reads = list(run_ids), 0
+        while left and reads != most_reads:
+            changed = dict(self.read(left))
+            failed |= {run_id: error for run_id, error in changed.items() if error}
+            left = [run_id for run_id in changed if run_id not in failed]
+            reads += 1
+        return failed
+
+    def _read_files(self, offsets: Mapping[str, Mapping[str, int]]) -> Mapping[str, bytes]:
+        """Return the new bytes of the files of each run, by path. Raise TargetError if the host does not respond."""
+        found: dict[str, bytes] = {}
+        groups = [[run_id for run_id in offsets if run_id not in self.unreadable]]
+        groups += [[run_id] for run_id in offsets if run_id in self.unreadable]
+        while groups:
+            group = groups.pop(0)
+            files = {path: offset for run_id in group for path, offset in offsets[run_id].items()}
+            try:
+                found |= self._host.read(files) if files else {}
+            except UnreadableFileError as error:
+                if len(group) > 1:
+                    groups += [[run_id] for run_id in group]
+                else:
+                    self._keep_unreadable(group[0], error)
+            else:
+                self.unreadable.difference_update(group)
+        return found
+
+    def _keep_unreadable(self, run_id: str, error: UnreadableFileError) -> None:
+        """Keep a run whose logs cannot be read, and note the error once."""
+        if run_id not in self.unreadable:
+            self.unreadable.add(run_id)
+            self._notes.append(f"{run_id}: {error}; llmb tries again")

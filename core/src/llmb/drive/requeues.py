@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 
 from llmb.drive.effects import EffectRunner
-from llmb.drive.follow_logs import read_logs_to_end
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.units import State
 from llmb.values.job_status import JobStatus
@@ -29,7 +28,7 @@ def note_requeues(runner: EffectRunner, polled: Iterable[UnitObservation], state
         if unit.kind == "run" and isinstance(seen, JobStatus) and seen.state in ("pending", "running")
         if seen.attempt > states[unit.id].attempt
     }
-    failed = read_logs_to_end(attempts, runner.runs, runner.group.host, most_reads=MOST_READS)
+    failed = runner.logs.read_to_end(attempts, most_reads=MOST_READS)
     for run_id, attempt in attempts.items():
         logs = runner.runs[run_id].logs
         cause = "" if run_id in failed else logs.find_scheduler_cause()  # the next read reports the error

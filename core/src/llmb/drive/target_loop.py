@@ -6,7 +6,6 @@ from contextlib import suppress
 from llmb.drive.admit_runs import BATCH, FIRST_BATCH, Admission
 from llmb.drive.background import Background
 from llmb.drive.effects import EffectRunner
-from llmb.drive.follow_logs import read_logs
 from llmb.drive.poll_and_read_intervals import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.progress_files import ProgressFiles
@@ -196,7 +195,7 @@ class TargetLoop:
             case "drop_references":
                 yield from self._transitions.record(self.runner.drop_references(units, self.units.states))
             case "finalize":
-                new = [each for each in units if not self.runner.finalizer.is_waiting(each[0].id)]
+                new = [each for each in units if self.runner.finalizer.is_new(each[0].id)]
                 yield from self._progress.report_copying(new)
                 yield from self._transitions.record(self.runner.finalize(units, self.units.states))
             case "check":
@@ -260,7 +259,7 @@ class TargetLoop:
 
     def _read_logs(self) -> Iterator[Event]:
         running = (unit.id for unit, state in self.units.driven() if state.stage == "running")
-        for run_id, error in read_logs(running, self.runner.runs, self.runner.group.host):
+        for run_id, error in self.runner.logs.read(running):
             self.logs_grew = True
             if error:
                 yield self._transitions.skip(run_id, error)

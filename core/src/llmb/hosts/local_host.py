@@ -12,7 +12,7 @@ from pathlib import Path
 from llmb.files import write_atomically
 from llmb.hosts.command_log import log_command
 from llmb.hosts.read_limit import read_limit
-from llmb.values.errors import TargetError, UnknownOutcomeError
+from llmb.values.errors import TargetError, UnknownOutcomeError, UnreadableFileError
 from llmb.values.host import CommandResult, Host
 
 WRITERS = 16
@@ -82,7 +82,8 @@ class LocalHost:
     def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
         """Return the bytes of each file from its offset on, at most `read_limit` of them.
 
-        The result leaves out files that are missing or have no new bytes. Raise TargetError if a file cannot be read.
+        The result leaves out files that are missing or have no new bytes. Raise UnreadableFileError if a file cannot be
+        read.
         """
         found, limit = {}, read_limit(len(offsets))
         for name, offset in offsets.items():
@@ -94,7 +95,7 @@ class LocalHost:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise TargetError(f"cannot read {name}: {error.strerror}") from error
+                raise UnreadableFileError(f"cannot read {name}: {error.strerror}") from error
         return found
 
 

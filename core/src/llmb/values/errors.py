@@ -85,6 +85,10 @@ class BusyError(TargetError):
     """Another process holds a lock on the target for long. Nothing was done there; a later attempt may succeed."""
 
 
+class UnreadableFileError(TargetError):
+    """A file on the target cannot be read, although the target responds. Other files may be readable."""
+
+
 class UnknownOutcomeError(TargetError):
     """The connection was lost during a command. The outcome of the command is unknown."""
 

@@ -9,7 +9,7 @@ import attrs
 
 from llmb.drive.finalize.job_directories import DOUBTFUL, DoubtfulJob, explain_with_directories
 from llmb.drive.finalize.write_result import JobPast, write_result
-from llmb.drive.follow_logs import read_logs, read_logs_to_end
+from llmb.drive.follow_logs import LogFollower
 from llmb.drive.isolate_errors import isolate
 from llmb.drive.secrets import SecretFiles
 from llmb.drive.session_run import SessionRun
@@ -41,17 +41,22 @@ class RunFinalizer:
     _registry: PluginRegistry
     _secrets: SecretFiles
     _notes: list[str]
+    _logs: LogFollower
     _statuses: dict[str, JobStatus] = attrs.field(factory=dict)
 
     def is_waiting(self, run_id: str) -> bool:
         """Check whether a run has no result yet, and waits only for the history of its job."""
         return run_id in self._statuses
 
+    def is_new(self, run_id: str) -> bool:
+        """Check whether the logs of a run that is over are about to be read to their end for the first time."""
+        return not self.is_waiting(run_id) and run_id not in self._logs.unreadable
+
     def finalize(self, units: UnitStates) -> Iterator[UnitObservation]:
-        """Finalize runs, except those whose history is not complete yet. Raise TargetError."""
+        """Finalize runs, except those whose history is not complete or whose logs cannot be read. Raise TargetError."""
         failed = self._prepare([each for each in units if not self.is_waiting(each[0].id)])
         yield from ((unit, failed[unit.id]) for unit, _ in units if unit.id in failed)
-        prepared = [each for each in units if each[0].id not in failed]
+        prepared = [each for each in units if self.is_waiting(each[0].id)]
         histories = self._query_histories([each for each in prepared if each[1].submitted])
         ready = [each for each in prepared if not _is_awaited(each[1], histories.get(each[0].id))]
         files = self._read_own_files(unit.id for unit, state in ready if state.submitted)
@@ -67,14 +72,18 @@ class RunFinalizer:
             yield unit, seen
 
     def _prepare(self, units: UnitStates) -> Mapping[str, Exception]:
-        """Complete all that needs no history. Return the runs whose logs could not be copied, with the error."""
+        """Complete all that needs no history. Return the runs whose logs could not be copied, with the error.
+
+        A run whose logs cannot be read now is left for a later call.
+        """
         submitted = [unit.id for unit, state in units if state.submitted]
-        failed = read_logs_to_end(submitted, self._runs, self._group.host)
-        copied = (run_id for run_id in submitted if run_id not in failed)
-        last = read_logs(copied, self._runs, self._group.host, is_last=True)
+        failed = self._logs.read_to_end(submitted)
+        unread = self._logs.unreadable.intersection(submitted)
+        last = self._logs.read((each for each in submitted if each not in failed and each not in unread), is_last=True)
         failed |= {run_id: error for run_id, error in last if error}
+        unread |= self._logs.unreadable.intersection(submitted)
         self._secrets.remove(self._runs[unit.id].plan.script for unit, state in units if state.handed_over)
-        self._statuses |= self._explain_ends([each for each in units if each[0].id not in failed])
+        self._statuses |= self._explain_ends([each for each in units if each[0].id not in {*failed, *unread}])
         return failed
 
     def _read_own_files(self, run_ids: Iterable[str]) -> Mapping[str, bytes]:

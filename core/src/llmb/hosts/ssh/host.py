@@ -7,7 +7,7 @@ from llmb.hosts.read_limit import read_limit
 from llmb.hosts.ssh.connection import Connection, connect
 from llmb.hosts.ssh.file_transfer import parse_parts, read_command, write_command
 from llmb.hosts.ssh.shell import ConnectionLostError, LoginShellError, Output, SshShell
-from llmb.values.errors import TargetError, UnknownOutcomeError, UnreachableError
+from llmb.values.errors import TargetError, UnknownOutcomeError, UnreachableError, UnreadableFileError
 from llmb.values.host import CommandResult, Host
 
 SLOWEST_BYTES_PER_S = 100_000  # of a slow network; the timeout of a transfer assumes this speed
@@ -62,19 +62,20 @@ class SshHost:
     def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
         """Return the bytes of each file from its offset on, at most `read_limit` of them, with one command.
 
-        The result leaves out files that are missing or have no new bytes. Raise TargetError if a file cannot be read.
+        The result leaves out files that are missing or have no new bytes. Raise UnreadableFileError if a file cannot be
+        read, and TargetError if the host cannot be reached.
         """
         if not offsets:
             return {}
         limit = read_limit(len(offsets))
         output = self._run(read_command(offsets, limit), SPARE_S + limit * len(offsets) / SLOWEST_BYTES_PER_S)
         if output.exit_code or output.stderr.strip():
-            raise TargetError(f"cannot read on {self._host}: {_first_line(output)}")
+            raise UnreadableFileError(f"cannot read on {self._host}: {_first_line(output)}")
         paths = list(offsets)
         try:
             return {paths[number]: data for number, data in parse_parts(output.stdout)}
         except TargetError as error:
-            raise TargetError(f"cannot read on {self._host}: {error}") from error
+            raise UnreadableFileError(f"cannot read on {self._host}: {error}") from error
 
     def _run(self, script: str, timeout_s: float, data: bytes = b"") -> Output:
         """Run a script. On UnknownOutcomeError, close the connection, and name the host in the error."""
