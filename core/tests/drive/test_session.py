@@ -216,6 +216,31 @@ def test_a_log_that_cannot_be_read_holds_up_no_other_run(
         assert world.problems() == []
 
 
+def test_a_file_of_a_job_that_cannot_be_read_is_noted(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    script, read = Scenario._script, FakeHost.read
+    unreadable = "/work/runs/b/provenance"
+
+    def read_or_fail(host: FakeHost, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
+        if unreadable in offsets:
+            raise UnreadableFileError(f"cannot read {unreadable}: Input/output error")
+        return read(host, offsets)
+
+    monkeypatch.setattr(FakeHost, "read", read_or_fail)
+    monkeypatch.setattr(
+        Scenario,
+        "_script",
+        lambda *words, **more: evolve(each := script(*words, **more), provenance=f"{each.directory}/provenance"),
+    )
+    with World(TWO, disk) as world:
+        world.cluster.files["/work/runs/a/provenance"] = b"driver=1\n"
+        with disk.running(process := Process(), world.home):
+            events = list(world.session(process).events(sleep=world.wait))
+        assert {event.run_id: event.state for event in events if isinstance(event, Ended)} == TWO.ends
+        [note] = [event.text for event in events if isinstance(event, Note)]
+        assert note == f"cannot read {unreadable}: Input/output error; the run has no data of this file"
+        assert world.record("a").spec()["provenance"] == {"driver": "1"}
+
+
 def wait_in(world: World, pauses: list[float]) -> Callable[[float], None]:
     def wait(pause_s: float) -> None:
         pauses.append(pause_s)

@@ -20,7 +20,7 @@ from llmb.records.provenance import parse_provenance
 from llmb.state_machine.events import Ended
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.units import State, UnitStates
-from llmb.values.errors import PluginError, RecordError
+from llmb.values.errors import PluginError, RecordError, UnreadableFileError
 from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobStatus
 
@@ -87,10 +87,21 @@ class RunFinalizer:
         return failed
 
     def _read_own_files(self, run_ids: Iterable[str]) -> Mapping[str, bytes]:
-        """Return the files in which these jobs describe themselves, by path. Raise TargetError."""
+        """Return the files in which these jobs describe themselves, by path. Raise TargetError.
+
+        A file that cannot be read is left out, with a note, because a result is complete without it.
+        """
         scripts = [self._runs[run_id].plan.script for run_id in run_ids]
         paths = [path for script in scripts for path in (script.provenance, script.attempts) if path]
-        return self._group.host.read(dict.fromkeys(paths, 0)) if paths else {}
+        with suppress(UnreadableFileError):
+            return self._group.host.read(dict.fromkeys(paths, 0)) if paths else {}
+        found: dict[str, bytes] = {}
+        for path in paths:
+            try:
+                found |= self._group.host.read({path: 0})
+            except UnreadableFileError as error:
+                self._notes.append(f"{error}; the run has no data of this file")
+        return found
 
     def _query_histories(self, units: UnitStates) -> Mapping[str, JobHistory]:
         """Return what the scheduler knows of these jobs. An error of the plugin is a note. Raise TargetError."""
