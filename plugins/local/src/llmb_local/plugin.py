@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import sys
@@ -52,6 +53,11 @@ class Local(SchedulerHooks[LocalOptions]):
     options = LocalOptions
     single_node = True
     poll_interval_s = (0.05, 0.5)  # each poll starts a shell, which takes time from a training on all cores
+
+    @functools.cached_property
+    def _submitted(self) -> dict[str, None]:
+        """The directories of the jobs that this process has submitted, in order."""
+        return {}
 
     @hookimpl
     def host(self, target: Target[LocalOptions]) -> None:
@@ -130,9 +136,19 @@ class Local(SchedulerHooks[LocalOptions]):
 
     @hookimpl
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
-        """Start each job as a detached process, which queues behind the previous one by itself."""
-        before = ("", *(script.directory for script in scripts))
-        return submit_detached([_after(*pair) for pair in zip(before, scripts, strict=False)], host)
+        """Start each job as a detached process, which queues behind the previous one by itself.
+
+        A job that this process submits again waits for none, so that no two jobs wait for each other.
+        """
+        directories = [script.directory for script in scripts]
+        before = [next(reversed(self._submitted), ""), *directories]
+        jobs = [
+            _after("" if script.directory in self._submitted else previous, script)
+            for previous, script in zip(before, scripts, strict=False)
+        ]
+        handles = submit_detached(jobs, host)
+        self._submitted.update(dict.fromkeys(directories))
+        return handles
 
     @hookimpl
     def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
@@ -156,7 +172,7 @@ def _engines(target: Target[LocalOptions]) -> tuple[RuntimeName, ...]:
 
 
 def _after(before: str, script: Script) -> Script:
-    """Add a file that names the directory of the previous job, empty for the first job of a submission."""
+    """Add a file that names the directory of the previous job, if any."""
     return attrs.evolve(script, files={**script.files, f"{script.directory}/after": f"{before}\n"})
 
 
