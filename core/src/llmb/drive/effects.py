@@ -46,8 +46,8 @@ class EffectRunner:
         self.notes: list[str] = []
         self.tasks = TaskEffects((task for run in self.runs.values() for task in run.plan.tasks), group, self.notes)
         self._secrets = SecretFiles(group.host, self.notes)
-        self.logs = LogFollower(self.runs, group.host, self.notes)
-        self.finalizer = RunFinalizer(group, self.runs, registry, self._secrets, self.notes, self.logs)
+        self.log_follower = LogFollower(self.runs, group.host, self.notes)
+        self.finalizer = RunFinalizer(group, self.runs, registry, self._secrets, self.notes, self.log_follower)
 
     def poll(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Query the scheduler once for all jobs, and the host once for all detached tasks. Raise TargetError."""
@@ -89,7 +89,7 @@ class EffectRunner:
         The log of a task that failed is kept before the end of the run is recorded, so that a kill cannot lose it.
         """
         for key in unit.depends_on:
-            if (ending := states[key].ending) and ending.state == "failed" and (log := self.tasks.logs.get(key)):
+            if (ending := states[key].ending) and ending.state == "failed" and (log := self.tasks.failed_logs.get(key)):
                 self.runs[unit.id].record.write_task_log(log.encode())
         names = {key: self.tasks.plans[key].task.kind for key in unit.depends_on}
         return DependenciesSeen(states, names, may_submit=may_submit)

@@ -28,7 +28,7 @@ def note_requeues(runner: EffectRunner, polled: Iterable[UnitObservation], state
         if unit.kind == "run" and isinstance(seen, JobStatus) and seen.state in ("pending", "running")
         if seen.attempt > states[unit.id].attempt
     }
-    failed = runner.logs.read_to_end(attempts, most_reads=MOST_READS)
+    failed = runner.log_follower.read_to_end(attempts, most_reads=MOST_READS)
     for run_id, attempt in attempts.items():
         logs = runner.runs[run_id].logs
         cause = "" if run_id in failed else logs.find_scheduler_cause()  # the next read reports the error

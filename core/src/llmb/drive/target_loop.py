@@ -259,7 +259,7 @@ class TargetLoop:
 
     def _read_logs(self) -> Iterator[Event]:
         running = (unit.id for unit, state in self.units.driven() if state.stage == "running")
-        for run_id, error in self.runner.logs.read(running):
+        for run_id, error in self.runner.log_follower.read(running):
             self.logs_grew = True
             if error:
                 yield self._transitions.skip(run_id, error)

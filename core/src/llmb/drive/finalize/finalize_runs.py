@@ -41,7 +41,7 @@ class RunFinalizer:
     _registry: PluginRegistry
     _secrets: SecretFiles
     _notes: list[str]
-    _logs: LogFollower
+    _log_follower: LogFollower
     _statuses: dict[str, JobStatus] = attrs.field(factory=dict)
 
     def is_waiting(self, run_id: str) -> bool:
@@ -50,7 +50,7 @@ class RunFinalizer:
 
     def is_new(self, run_id: str) -> bool:
         """Check whether the logs of a run that is over are about to be read to their end for the first time."""
-        return not self.is_waiting(run_id) and run_id not in self._logs.unreadable
+        return not self.is_waiting(run_id) and run_id not in self._log_follower.unreadable
 
     def finalize(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Finalize runs, except those whose history is not complete or whose logs cannot be read. Raise TargetError."""
@@ -76,12 +76,12 @@ class RunFinalizer:
 
         A run whose logs cannot be read now is left for a later call.
         """
-        submitted = [unit.id for unit, state in units if state.submitted]
-        failed = self._logs.read_to_end(submitted)
-        unread = self._logs.unreadable.intersection(submitted)
-        last = self._logs.read((each for each in submitted if each not in failed and each not in unread), is_last=True)
+        follower, submitted = self._log_follower, [unit.id for unit, state in units if state.submitted]
+        failed = follower.read_to_end(submitted)
+        unread = follower.unreadable.intersection(submitted)
+        last = follower.read((each for each in submitted if each not in failed and each not in unread), is_last=True)
         failed |= {run_id: error for run_id, error in last if error}
-        unread |= self._logs.unreadable.intersection(submitted)
+        unread |= follower.unreadable.intersection(submitted)
         self._secrets.remove(self._runs[unit.id].plan.script for unit, state in units if state.handed_over)
         self._statuses |= self._explain_ends([each for each in units if each[0].id not in {*failed, *unread}])
         return failed

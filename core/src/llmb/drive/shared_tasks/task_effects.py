@@ -38,7 +38,7 @@ class TaskEffects:
         self.plans: dict[str, TaskPlan] = {}
         for plan in plans:
             self.plans.setdefault(plan.key, plan)
-        self.logs: dict[str, str] = {}
+        self.failed_logs: dict[str, str] = {}
         """The end of the log of each task that failed."""
         self._group = group
         self._notes = notes
@@ -106,7 +106,8 @@ class TaskEffects:
             if unit.id in complete:
                 yield unit, TaskFinalized(complete=True)
                 continue
-            failure, self.logs[unit.id] = find_task_failure(self.plans[unit.id], state.job_status, self._group.host)
+            failure, log = find_task_failure(self.plans[unit.id], state.job_status, self._group.host)
+            self.failed_logs[unit.id] = log
             yield unit, failure
 
     # The runs that wait for tasks
