@@ -127,6 +127,13 @@ def test_fewer_gpus_of_each_node_are_proposed_only_if_nodes_have_some(nodes: str
     assert checked({"nodes.nvl": nodes})["nodes"].remedy.startswith(remedy)
 
 
+def test_fewer_gpus_are_proposed_only_if_a_node_is_up() -> None:
+    wait = "wait until more nodes are up (`sinfo -R` lists the reasons)"
+    assert checked({"nodes.nvl": "down|36|gpu:gb300:4"})["nodes"].remedy == wait
+    some = "idle|30|gpu:gb300:4;down|6|gpu:gb300:4"
+    assert checked({"nodes.nvl": some})["nodes"].remedy == f"{wait}, or use fewer GPUs"
+
+
 @pytest.mark.parametrize(
     ("known", "remedy"),
     [("none pmi2 pmix_v5", ', or set `mpi = "pmix_v5"` in [target], or to pmi2'), ("none", "plugin for pmix")],

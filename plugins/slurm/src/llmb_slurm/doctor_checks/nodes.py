@@ -112,7 +112,8 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
         lower = f"set `gpus_per_node = {fewer}` in [target], or partition to one with such nodes"
         return _too_few(detail, lower if fewer else MORE_NODES)
     if usable < job.nodes:
-        remedy = "wait until the other nodes are back (`sinfo -R` lists the reasons), or use fewer GPUs"
+        fewer_gpus = ", or use fewer GPUs" if usable else ""
+        remedy = f"wait until more nodes are up (`sinfo -R` lists the reasons){fewer_gpus}"
         return _too_few(f"{usable} of {counted_nodes(total)} of {name}{described} are up; {needs}", remedy)
     if wanted and not any(each.gpu_types for each in large):
         reason = f"Slurm does not know their type: compare it with {wanted}"
