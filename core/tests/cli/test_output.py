@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -10,6 +11,7 @@ from llmb import Note, Progress
 from llmb.cli import output
 from llmb.cli.views.live_area import LiveArea
 from llmb.cli.views.live_view import LiveView
+from llmb.cli.views.metrics import print_named_values
 
 DANGEROUS = "\x1b]0;title\x07disk \x1b[31mfull\x1b[0m\x9b2K\b, see\tlog"
 HARMLESS = "disk full, see\tlog"
@@ -54,3 +56,15 @@ def test_a_number_and_its_unit_stay_on_one_line(quantity: str) -> None:
     text = f"lost to start-up and exit {quantity}"
     assert output.break_prose(text, len(text) - 1) == ["lost to start-up and exit", quantity]
     assert output.break_prose("step 3 starts", 7) == ["step 3", "starts"]
+
+
+def test_named_values_fit_a_terminal_of_40_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    print_named_values([("  steady state", "1.000 s, steps 10 to 19; no spikes, drift +0.0 %")])
+    lines = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out).splitlines()
+    assert len(lines) == 2
+    assert max(map(len, lines)) <= 40

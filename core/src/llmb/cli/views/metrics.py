@@ -19,7 +19,7 @@ PROXY_NOTE = "proxy: the model is reduced, so the days of a training are not com
 
 def print_named_values(rows: Iterable[tuple[Cell, str]]) -> None:
     """Print a table of names and values, without the rows that have no value."""
-    print_table((Column(style="dim"), Column(wraps=30)), [(name, value) for name, value in rows if value])
+    print_table((Column(style="dim"), Column(wraps=20)), [(name, value) for name, value in rows if value])
 
 
 def print_metrics(metrics: llmb.Metrics) -> None:
