@@ -99,6 +99,14 @@ def test_messages_of_the_site_beside_the_job_id_are_skipped(sbatch: Any) -> None
     assert sbatch.calls == ["sbatch", "squeue"]
 
 
+def test_a_function_of_the_login_that_prints_does_not_disturb_the_answer(
+    sbatch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BASH_FUNC_cd%%", '() { builtin cd "$@" && echo "now in $PWD"; }')
+    sbatch.program("sbatch", "echo 7")
+    assert sbatch.submit().job_id == "7"
+
+
 def test_a_job_whose_id_the_disk_has_no_room_for_is_found_in_the_queue(sbatch: Any) -> None:
     mark = job_mark("a", f"{sbatch.folder}/runs/a")
     sbatch.program("sbatch", "exit 0")

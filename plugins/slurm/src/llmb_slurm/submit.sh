@@ -142,7 +142,7 @@ add_answer() {
 # separated by tabs.
 submit() {
   local job='' error=''
-  cd "$3" || exit 1
+  cd "$3" >/dev/null || exit 1 # a login may export a function cd that prints
   if [ -e job_id ] || [ -L claim ]; then
     job=$(submitted_before "$2") || exit 75
     if [ -n "$job" ] && [ -n "$4" ] && ! task_done_or_alive "$job" "$1" "$4"; then
