@@ -132,7 +132,7 @@ export_master "${nodes[0]}" "$(free_port $((20000 + SLURM_JOB_ID % 10000)))"
   printf 'slurm=%s\njob_id=%s\npartition=%s\n' "$(srun --version)" "$SLURM_JOB_ID" "${SLURM_JOB_PARTITION-}"
   printf 'image=%s\n' nvcr.io/nvidia/nemo:24.09
   printf 'image_digest=%s\n' sha256:0000000000000000000000000000000000000000000000000000000000000000
-  sed 's/^\([0-9a-f]*\).*/image_sha256=\1/' /work/cache/images/image-nemo-24.09-abc731130848.sqsh.sha256 2>/dev/null || stat -Lc 'image_modified=%y' /work/cache/images/image-nemo-24.09-abc731130848.sqsh
+  sed 's/^/image_sha256=/' /work/cache/images/image-nemo-24.09-abc731130848.sqsh.sha256
   timeout 60 srun --nodes=8 --ntasks=8 --ntasks-per-node=1 bash job.sh node | sort -uV
 } >provenance 2>/dev/null </dev/null
 
