@@ -111,7 +111,7 @@ class FrameworkHooks(Protocol[OptionsT]):
 
     @_first
     def parse_log(self, run: Run[OptionsT] | None) -> LogParser:
-        """Return a new parser for one log of this framework. ``run`` is None for a log without a record."""
+        """Return a new parser of the logs of one run, block by block. ``run`` is None for a log without a record."""
         raise NotImplementedError
 
     @_first
