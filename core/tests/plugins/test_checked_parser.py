@@ -151,6 +151,32 @@ def test_an_attribute_of_a_wrong_type_is_an_error_of_the_plugin(attributes: dict
         CheckedParser(type("Odd", (Returning,), attributes)([]), GUARD)
 
 
+class Unready(LineParser):
+    """A parser that forgets to initialize its base class."""
+
+    def __init__(self) -> None:
+        pass
+
+
+class WithoutNeedles(LineParser):
+    """A parser that reads no line."""
+
+    def read_line(self, line: bytes) -> Iterable[Step]:
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("parser", "message"),
+    [
+        (Unready, "TypeError: __init__() does not call super().__init__()"),
+        (WithoutNeedles, "ValueError: no needles, so no line would be read; expected a tuple of bytes"),
+    ],
+)
+def test_an_incomplete_line_parser_is_an_error_of_the_plugin(parser: type[LineParser], message: str) -> None:
+    with pytest.raises(PluginError, match=re.escape(FAILED + message)):
+        CheckedParser(parser(), GUARD)
+
+
 @pytest.mark.parametrize("base", ["LineParser", "LogParser", "object"])
 def test_a_parser_needs_neither_a_first_step_nor_a_base_class(
     site: Any, run_llmb: Any, tmp_path: Path, base: str

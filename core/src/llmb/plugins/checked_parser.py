@@ -35,7 +35,7 @@ class CheckedParser(LogParser):
             ends = getattr(parser, "end_texts", ())
             self.end_texts = _texts("end_texts", ends, str, "a tuple of str, such as ('done',)")
             if isinstance(parser, LineParser):
-                _texts("needles", parser.needles, bytes, "a tuple of bytes, such as (b'step',)")
+                _check_line_parser(parser)
             self._read_first_step()
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
@@ -72,8 +72,18 @@ class CheckedParser(LogParser):
 
     def _running(self, source: str = "") -> AbstractContextManager[None]:
         """Guard the parser's code. A parser that raises an error later than it occurred names the log by ``source``."""
-        own = self._parser.source if isinstance(self._parser, LineParser) else ""
+        own = getattr(self._parser, "source", "") if isinstance(self._parser, LineParser) else ""
         return self._guard.running(CODE, file=own or source or None)
+
+
+def _check_line_parser(parser: LineParser) -> None:
+    """Raise an exception if the parser cannot read lines."""
+    if not hasattr(parser, "source"):
+        raise TypeError("__init__() does not call super().__init__()")
+    expected = "a tuple of bytes, such as (b'step',)"
+    needles = _texts("needles", parser.needles, bytes, expected)
+    if not needles and type(parser).read_line is not LineParser.read_line:
+        raise ValueError(f"no needles, so no line would be read; expected {expected}")
 
 
 def _checked(items: Iterable[Step | Notice]) -> list[Step | Notice]:
