@@ -36,6 +36,12 @@ def test_options_with_validators_and_without_defaults_are_checked(plugins: Any, 
     assert refusals(word="c") == ["framework.word: 'word' must be in ['a', 'b'] (got 'c')"]
 
 
+def test_an_option_of_a_type_that_no_table_has_is_named(plugins: Any, refusals: Refusals) -> None:
+    plugins.install("framework", options="scale: list[complex] = []")
+    [error] = refusals(scale=[1])
+    assert error.endswith(": options failed: TypeError: Options.scale: llmb cannot check values of the type complex")
+
+
 VALIDATORS = """
 def _host(instance, field, value):
     if " " in value:

@@ -103,6 +103,8 @@ IN_ATTRIBUTES = [
     framework("settings that are no attrs class", f"{HOOKS}settings is 3, not an attrs class", "settings = 3"),
     framework("options that are no attrs class", f"{HOOKS}options is <class 'dict'>, not an attrs class",
               "options = dict"),
+    framework("an instance as options", f"{HOOKS}options is Options(words='{'a' * 45}..., not an attrs class",
+              "options = Options()", options=f"words: str = '{'a' * 99}'"),
     framework("an option of a missing type", "options failed: NameError: name 'Nothing' is not defined",
               options="word: 'Nothing' = None"),
     scheduler("a flag as text", f"{HOOKS}single_node is 'no', not True or False", "single_node = 'no'"),

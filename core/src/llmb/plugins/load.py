@@ -18,6 +18,9 @@ from llmb.values.model import Model
 from llmb.values.texts.nearest_name import nearest_name
 from llmb.version import VERSION
 
+MOST_SHOWN = 60
+"""Characters of an invalid attribute that are shown."""
+
 
 def load(entry: PluginEntry) -> Plugin:
     """Import a plugin and check that it matches the hooks of its kind. Raise PluginError."""
@@ -45,7 +48,9 @@ def load(entry: PluginEntry) -> Plugin:
             is_set = name in members or hasattr(plugin, name)  # a property that fails is set, too
             attributes[name] = value = getattr(plugin, name) if is_set else getattr(KINDS[entry.kind], name, None)
             if not matches(value):
-                problems.append(f"{name} is {repr(value)[:60]}, not {expected}")
+                text = repr(value)
+                shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+                problems.append(f"{name} is {shown}, not {expected}")
     if problems:
         raise guard.error(f"does not match the hooks of llmb {VERSION}: {'; '.join(problems)}")
     return Plugin(guard, plugin, attributes, hooks)

@@ -6,6 +6,7 @@ become tuples, tables become FrozenMap or the attrs class, integers become float
 """
 
 import functools
+import inspect
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -129,7 +130,7 @@ def _container(kind: Any, cls: Any, inner: tuple[Any, ...]) -> ValueType:
         return _mapping(*map(value_type, inner or (str, Any)))
     if attrs.has(cls):
         return ValueType("a table", functools.partial(_from_table, cls=cls))
-    raise TypeError(f"{kind} is not a type that llmb can check")
+    raise TypeError(f"llmb cannot check values of the type {inspect.formatannotation(kind)}")
 
 
 def _literal(choices: tuple[Any, ...]) -> ValueType:
@@ -238,12 +239,14 @@ def _from_table(table: Any, cls: Any) -> Any:
 @functools.cache
 def _fields(cls: Any) -> Mapping[str, tuple[ValueType, bool]]:
     """Return the type of each field, and whether the field is required."""
-    hints = _hints(cls)
-    return {
-        field.name: (value_type(hints.get(field.name, Any)), field.default is attrs.NOTHING)
-        for field in attrs.fields(cls)
-        if field.init
-    }
+    hints, fields = _hints(cls), {}
+    for field in attrs.fields(cls):
+        if field.init:
+            try:
+                fields[field.name] = value_type(hints.get(field.name, Any)), field.default is attrs.NOTHING
+            except TypeError as error:
+                raise TypeError(f"{cls.__name__}.{field.name}: {error}") from error
+    return fields
 
 
 def _decode_fields(table: Any, cls: Any, *, required: bool = True) -> tuple[dict[str, Any], tuple[Fault, ...]]:
