@@ -112,6 +112,14 @@ def test_the_error_of_a_missing_plugin_lists_the_installed_ones(run_llmb: Any, p
     )
 
 
+def test_a_misspelt_group_of_entry_points_is_named(run_llmb: Any, plugins: Any, one_line: OneLine) -> None:
+    plugins.site.install("llmb-acme", files={}, entry_points={"llmb.framework": {"acme": "llmb_acme:Acme"}})
+    assert one_line(run_llmb("parse", "a.log", "--framework", "acme")) == (
+        "framework plugin 'acme' is not installed: llmb-acme has it in the entry-point group 'llmb.framework'; "
+        "expected llmb.frameworks"
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "name"), [("framework", "megatron_bridge"), ("scheduler", "slurm"), ("scheduler", "maxtext")]
 )
