@@ -331,6 +331,11 @@ def test_without_a_match_nothing_is_listed(llmb: Llmb) -> None:
     assert "maxtext/llama2-70b has no such configuration" in answer.err
 
 
+def test_without_recipes_no_filter_is_blamed(llmb: Llmb, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llmb.list_recipes", lambda _where: ())
+    assert llmb("recipes").err == "llmb: the installed frameworks have no recipes\n"
+
+
 @pytest.mark.parametrize("address", [(), ("maxtext/llama2-70b",)], ids=["all recipes", "one recipe"])
 @pytest.mark.parametrize(
     ("option", "name", "nearest"),

@@ -10,6 +10,7 @@ import pytest
 from parts.contract_failures import find_failures, names_of
 
 import llmb
+from llmb import PluginWarning
 from llmb.testing import FrameworkContract, task_checks
 from llmb.testing.task_checks import TaskContract as JobTests
 
@@ -276,6 +277,17 @@ def install(site: Any, files: dict[str, str], distribution: str = "llmb-odd") ->
         files={f"{package}/__init__.py": files["plugin"], f"{package}/recipes/tiny.toml": files["recipe"]},
         entry_points={"llmb.frameworks": {"odd": f"{package}:Plugin"}},
     )
+
+
+def test_a_wheel_without_recipes_is_a_warning(active_site: Any, tmp_path: Path) -> None:
+    install(active_site, {"plugin": PLUGIN, "recipe": RECIPE})
+    (active_site.folder / "llmb_odd/recipes/tiny.toml").unlink()
+    tests = contract(tmp_path)
+    with pytest.warns(
+        PluginWarning, match=r"^llmb-odd 1\.2\.3 has no recipe of odd, so no test builds a job; check whether the wheel"
+    ):
+        tests.test_recipes_are_valid()
+    tests.test_options_take_effect_or_are_rejected()
 
 
 def test_a_correct_plugin_passes(active_site: Any, tmp_path: Path) -> None:

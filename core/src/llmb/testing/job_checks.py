@@ -2,6 +2,7 @@
 
 import os
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
@@ -21,7 +22,7 @@ from llmb.testing.bash_text import bash_errors, scheduler_variables
 from llmb.testing.plugin_checks import PluginContract, errors_fail_the_test, fail
 from llmb.testing.sample_runs import Built, Tables, build, describe, load_run, sample_tables
 from llmb.testing.side_effects import recorded_effects
-from llmb.values.errors import Fault, LlmbError, collect_errors
+from llmb.values.errors import Fault, LlmbError, PluginWarning, collect_errors
 from llmb.values.job import Job
 from llmb.values.recipe import Baseline, Point, Recipe
 from llmb.values.run import Paths, Run
@@ -52,9 +53,14 @@ class JobContract(PluginContract):
                     cls._specs.append((tables, load_run(self.registry, tables)))
         return cls._specs
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The addresses of the plugin's own recipes."""
+        return addresses_of([each for each in self.registry.installed if each.name == self.plugin_name])
+
     def recipes(self) -> Iterator[Recipe]:
         """Yield the valid recipes of the framework."""
-        for address in addresses_of([each for each in self.registry.installed if each.name == self.plugin_name]):
+        for address in self.addresses:
             with suppress(LlmbError):  # test_recipes_are_valid reports it
                 yield self.registry.recipe(address)
 
@@ -83,6 +89,9 @@ class JobContract(PluginContract):
                 self.registry.recipe(address)
         if errors:
             fail("\n".join(map(str, errors)))
+        if not self.addresses:
+            message = f"{self.entry.provider} has no recipe of {self.plugin_name}, so no test builds a job"
+            warnings.warn(PluginWarning(f"{message}; check whether the wheel contains recipes/*.toml"), stacklevel=2)
 
     def test_published_points_build_jobs(self) -> None:
         """Every published configuration gives a job with one rank for each GPU, its time limit and a measured phase."""

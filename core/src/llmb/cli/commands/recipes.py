@@ -84,7 +84,9 @@ def _print_recipes(where: llmb.PointFilter, *, as_json: bool) -> None:
     elif found:
         print_list(found)
     elif llmb.framework_names():
-        output.print_message("no recipe has such a configuration; `llmb recipes` lists all recipes")
+        has_filter = where != llmb.PointFilter()
+        advice = "no recipe has such a configuration; `llmb recipes` lists all recipes"
+        output.print_message(advice if has_filter else "the installed frameworks have no recipes")
     if not llmb.framework_names():
         packages = ", ".join(f"{package} ({name})" for name, package in llmb.plugin_packages().items())
         output.print_message(f"no framework is installed; packages with plugins: {packages}; pip install one")
