@@ -29,6 +29,11 @@ _LABEL_UNIT: Final = re.compile(
 )
 """A unit in the text before a number. Elsewhere than at its end, ``min`` is the minimum."""
 
+_PER_STEP: Final = re.compile(
+    rf"^\W*(?:{'|'.join(UNITS)})(?:/| per )(?:steps?|iter(?:ation)?s?|it|updates?|batch(?:es)?)\W*$"
+)
+"""The unit of a step time, such as ``s/it`` or ``sec per update``."""
+
 _EXTREME: Final = re.compile(r"(?<![a-z])(?:min|max)\W*$")
 _MAXIMUM: Final = re.compile(r"(?<![a-z])max(?![a-z_])", re.IGNORECASE)
 
@@ -114,7 +119,7 @@ def _is_part_of_time(shape: Shape, column: int) -> bool:
 def _name_time(shape: Shape, column: int) -> str:
     """Return the name of the step time with its unit, or "" for any other number."""
     label, unit = shape.words_before(column).lower(), shape.words_after(column).lower()
-    is_per_step = re.search(r"^\W*(?:ms|us|s)/(?:step|iter|it)\W*$", unit or label)
+    is_per_step = _PER_STEP.search(unit or label)
     name = UNITS.get(re.split(r"[^a-z\u00b5\u03bc]", unit)[0])
     is_time = TIME.search(label) or is_per_step or (name and shape.is_time_of_step(column))
     if not is_time or _OTHER_TIME.search(label) or _OTHER_UNIT.match(unit):
