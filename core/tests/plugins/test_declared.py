@@ -194,6 +194,10 @@ def test_options_have_the_type_of_their_default(folder: Folder) -> None:
         ({"files": ["train.py", "out.log"]}, 'files[1]: llmb writes "out.log"'),
         ({"files": ["train.py", "alive"]}, 'files[1]: llmb writes "alive"'),
         ({"options": {"depth": {"default": 4}}}, "options.depth: the option has no effect"),
+        (
+            {"command": ["run", "{mode}"], "options": {"mode": {"default": "c", "choices": ["a", "b"]}}},
+            'options.mode.default: invalid value "c"; expected one of choices: "a", "b"',
+        ),
         ({"options": {"tp": {"default": 4}}}, "options.tp: the name of a value of every run"),
         (
             {"command": ["run", "{depth}"], "options": {"depth": {"default": {"a": 1}}}},

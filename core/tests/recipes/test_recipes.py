@@ -405,12 +405,19 @@ def test_a_baseline_of_a_recipe_without_points_is_a_published_configuration() ->
     assert point.baseline.step_time_s == 0.25
 
 
+def test_a_baseline_of_a_recipe_without_points_has_one_of_its_dtypes() -> None:
+    row = '[[baselines]]\ngpu_type = "h100"\ndtype = "fp8"\ngpus = 8\nstep_time_s = 0.5\n'
+    [error] = errors_of(OPEN + row)
+    assert str(error).endswith("baselines[0].dtype: fp8 is not a dtype of this recipe; expected fp32 or bf16")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
         ("seq_len = 128", "", "seq_len: required key is missing"),
         ("params = 50e3", "params = 1\nflops_per_token = 6", "params and flops_per_token both state the FLOPs"),
         ("params = 50e3", "active_params = 1", "params: required key is missing"),
+        ("params = 50e3", "params = 5\nactive_params = 6", "active_params: 6 of 5 parameters; expected at most 5"),
         (
             "params = 50e3",
             'flop_formula = "full"',

@@ -8,7 +8,7 @@ import attrs
 from llmb.analysis.valid_range import is_plausible, range_faults
 from llmb.recipes.accelerators import accelerators
 from llmb.recipes.recipe_tables import BaselineTable, RecipeTable
-from llmb.recipes.sizes import flops_per_token
+from llmb.recipes.sizes import DEFAULT_DTYPES, flops_per_token
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import FlopFormula
@@ -99,6 +99,10 @@ def _check_table(table: BaselineTable, key: str, recipe: RecipeTable) -> Iterato
         if len(column) != len(table.gpus):
             expected = f"{len(table.gpus)}, one for each of gpus"
             yield Fault(message=counted(len(column), "value"), key=f"{key}.{name}", expected=expected)
+    dtypes = () if recipe.points else recipe.dtypes or DEFAULT_DTYPES
+    if dtypes and table.dtype not in dtypes:
+        message = f"{table.dtype} is not a dtype of this recipe"
+        yield Fault(message=message, key=f"{key}.dtype", expected=format_choices(dtypes))
     known = sorted(map(str, table.gpus))
     for gpus in table.notes:
         if gpus not in known:

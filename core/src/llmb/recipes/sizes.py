@@ -32,6 +32,9 @@ def check_sizes(table: RecipeTable) -> Iterator[Fault]:
         yield Fault(message=REQUIRED_KEY, key=missing, expected="both model and flop_formula, or none of them")
     if table.active_params is not None and table.params is None:
         yield Fault(message=REQUIRED_KEY, key="params", expected="all parameters, besides active_params")
+    if table.active_params and table.params and table.active_params > table.params:
+        message = f"{table.active_params:g} of {table.params:g} parameters"
+        yield Fault(message=message, key="active_params", expected=f"at most {table.params:g}, the value of params")
     if table.model is None and table.seq_len is None:
         yield Fault(message=REQUIRED_KEY, key="seq_len", expected="the tokens of a sequence, or a table [model]")
     elif table.model and table.seq_len not in (None, table.model.seq_len):

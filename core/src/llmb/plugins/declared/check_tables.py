@@ -7,7 +7,7 @@ from llmb.plugins.declared.command import SCRIPT, used_names
 from llmb.plugins.declared.framework_tables import DeclaredFile, OptionTable
 from llmb.plugins.declared.placeholders import OF_PROCESS, OF_RUN, check_text
 from llmb.values.errors import Fault
-from llmb.values.texts.error_text import invalid_value
+from llmb.values.texts.error_text import format_value, invalid_value
 from llmb.values.variable_names import SECRET_VARIABLE, SET_BY_SCHEDULERS
 
 ARGS = "args"
@@ -88,7 +88,8 @@ def _check_options(options: Mapping[str, OptionTable], used: set[str]) -> Iterat
             expected = "a string, a number, true or false, or a list"
             yield Fault(message=invalid_value(option.default), key=f"{key}.default", expected=expected)
         if option.choices and option.default not in option.choices:
-            yield Fault(message="not one of the choices", key=f"{key}.default", expected="one of choices")
+            expected = f"one of choices: {', '.join(map(format_value, option.choices))}"
+            yield Fault(message=invalid_value(option.default), key=f"{key}.default", expected=expected)
 
 
 def _check_dtypes(file: DeclaredFile, used: set[str]) -> Iterator[Fault]:
