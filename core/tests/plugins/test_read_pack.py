@@ -145,6 +145,24 @@ def test_recipes_in_the_wrong_place_of_a_pack_are_an_error(config: Path) -> None
     assert "x@y@z.toml: invalid name of a recipe; expected NAME.toml or NAME@RELEASE.toml" in str(plugin.error)
 
 
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("accelerator.toml", "accelerators.toml"),
+        ("signature.toml", "signatures.toml"),
+        ("recipe/maxtext/x.toml", "recipes"),
+        ("framework/x.toml", "frameworks"),
+    ],
+)
+def test_a_misspelt_file_or_folder_of_a_pack_is_an_error(config: Path, name: str, known: str) -> None:
+    write(config, "accelerators.toml", GPU)
+    write(config, "targets.toml", "")
+    write(config, name, "")
+    [plugin] = [each for each in llmb.list_plugins() if each.kind == "pack"]
+    path = config / name.partition("/")[0]
+    assert plugin.error == f"{path}: llmb does not read this name (did you mean '{known}'?)"
+
+
 def test_an_empty_name_of_a_gpu_type_is_an_error_with_its_file(config: Path, run_llmb: Any) -> None:
     file = write(config, "accelerators.toml", GPU.replace("[npu7]", '[""]'))
     [pack] = [each for each in run_llmb.json("plugins")["plugins"] if each["kind"] == "pack"]

@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -19,6 +20,9 @@ from llmb.values.texts.error_text import format_value
 from llmb.values.toml_files import read_toml
 from llmb.values.types.check_types import decode
 from llmb.values.types.scalars import NonEmptyStr, PeakFlops, PositiveFloat, PositiveInt
+
+NEARLY_EQUAL: Final = 0.85
+"""The similarity from which a name is taken for a misspelt name of a file or folder of packs."""
 
 _RECIPE_NAME = re.compile(r"[^\s@/#]+(@[^\s@/#]+)?")
 
@@ -59,9 +63,17 @@ def check_pack(pack: PluginEntry) -> tuple[str, ...]:
         raise PluginError(f"{pack}: there is no package {pack.value!r} with data files")
     read_accelerators(pack)
     read_pack_signatures(pack)
-    if errors := list(_misplaced_recipes(folder / "recipes")):
+    if errors := [*_misspelt_content(folder), *_misplaced_recipes(folder / "recipes")]:
         raise PluginError(*errors)
     return tuple(name.removesuffix(".toml") for name in PACK_CONTENT if (folder / name).exists())
+
+
+def _misspelt_content(folder: Path) -> Iterator[Fault]:
+    """Yield an error for each file or folder with nearly the name of one that llmb reads."""
+    for path in sorted(folder.iterdir()):
+        near = get_close_matches(path.name, PACK_CONTENT, n=1, cutoff=NEARLY_EQUAL)
+        if near and path.name not in PACK_CONTENT:
+            yield Fault(message="llmb does not read this name", file=str(path), nearest=near[0])
 
 
 def _misplaced_recipes(recipes: Path) -> Iterator[Fault]:
