@@ -156,7 +156,8 @@ def test_recipes_in_the_wrong_place_of_a_pack_are_an_error(config: Path) -> None
 )
 def test_a_misspelt_file_or_folder_of_a_pack_is_an_error(config: Path, name: str, known: str) -> None:
     write(config, "accelerators.toml", GPU)
-    write(config, "targets.toml", "")
+    for other in ("targets.toml", "signatures.toml~", "recipes.old/maxtext/x.toml"):
+        write(config, other, "")
     write(config, name, "")
     [plugin] = [each for each in llmb.list_plugins() if each.kind == "pack"]
     path = config / name.partition("/")[0]
