@@ -69,10 +69,10 @@ def check_disk_space(tasks: Iterable[TaskPlan], complete: set[str], group: Targe
     """Yield a check for each item that the runs need, and one for the space of the missing items."""
     needed_gb = 0.0
     for task in tasks:
-        detail = f"{task.key} exists"
         if not task.task.work:
             yield _check_existence(task, exists=task.key in complete)
             continue
+        detail = f"{task.key} exists"
         if task.key not in complete:
             size = f", {task.task.space_gb:g} GB" if task.task.space_gb else ""
             detail = f"{task.key} will be created first{size}"

@@ -8,7 +8,8 @@ from llmb.drive.session import Session, raise_worst
 from llmb.drive.session_run import SessionRun, session_run
 from llmb.drive.target_group import TargetGroup, group_targets, with_facts
 from llmb.hosts.host_connections import HostConnections
-from llmb.planning import plan_run
+from llmb.planning import RunPlan, plan_run
+from llmb.plugins.find_peak_flops import find_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.find_records import all_records, find_record, open_record
 from llmb.records.index.run_filters import is_filter
@@ -123,7 +124,8 @@ def _attach(
         runs: list[SessionRun] = []
         for record, spec in unfinished:
             with keep_error(record.run_id, failed):
-                runs.append(session_run(plan_run(with_facts(spec, groups), registry), record, registry))
+                plan = plan_run(with_facts(spec, groups), registry)
+                runs.append(session_run(plan, record, registry, peak_flops=_peak_or_none(plan, registry)))
         usable = {*ended, *(run.record.run_id for run in runs)}
         if not usable and raised is not None:
             raise_worst([*failed.values()])
@@ -159,3 +161,11 @@ def _probe(groups: Iterable[TargetGroup], report_activity: Callable[[str], objec
         except Exception as error:  # noqa: BLE001  # other targets continue
             group.error = error
     return warnings
+
+
+def _peak_or_none(plan: RunPlan, registry: PluginRegistry) -> float | None:
+    """Return the peak of one GPU. The error of a recorded run is raised when the run is finalized, not here."""
+    try:
+        return find_peak_flops(plan.run, plan.target, registry)
+    except Exception:  # noqa: BLE001  # see above
+        return None

@@ -6,7 +6,6 @@ import attrs
 
 from llmb.drive.max_jobs import JobLimit
 from llmb.planning import RunPlan
-from llmb.plugins.find_peak_flops import find_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.record import RunRecord
@@ -28,19 +27,11 @@ class SessionRun:
         return JobHandle(id=self.plan.run.id, directory=self.plan.script.directory, job_id=state.job_id)
 
 
-def session_run(plan: RunPlan, record: RunRecord, registry: PluginRegistry) -> SessionRun:
-    """Return a run with its record and the readers of its logs."""
+def session_run(plan: RunPlan, record: RunRecord, registry: PluginRegistry, *, peak_flops: float | None) -> SessionRun:
+    """Return a run with its record and the readers of its logs. The live view needs the peak of one GPU, if known."""
     framework, scheduler = registry.framework(plan.run.framework), registry.scheduler(plan.target.scheduler)
-    logs = RunLogs(plan, record, framework, scheduler, peak_flops=_peak_or_none(plan, registry))
+    logs = RunLogs(plan, record, framework, scheduler, peak_flops=peak_flops)
     return SessionRun(plan, record, logs, _job_limit(plan, record))
-
-
-def _peak_or_none(plan: RunPlan, registry: PluginRegistry) -> float | None:
-    """Return the peak for the live view. The error of a recorded run is raised when it is finalized, not here."""
-    try:
-        return find_peak_flops(plan.run, plan.target, registry)
-    except Exception:  # noqa: BLE001  # see above
-        return None
 
 
 def _job_limit(plan: RunPlan, record: RunRecord) -> JobLimit | None:

@@ -78,8 +78,10 @@ def start(
         notes += dict.fromkeys((*workload.notes, *(note for each in plans for note in each.script.notes)))
         report_activity(f"recording {counted(len(plans), 'run')}")
         records = _new_records(plans, registry)
-        runs = [session_run(*each, registry) for each in zip(plans, records, strict=True)]  # errors here record nothing
-        _check_peaks(plans, registry)
+        runs = [  # errors here record nothing
+            session_run(each, record, registry, peak_flops=_peak_of_new_run(each, registry))
+            for each, record in zip(plans, records, strict=True)
+        ]
         recorder = SweepRecorder({run.record: run.plan.script.text for run in runs})
         return build_session(records, runs, groups, hosts, registry, notes, recorder=recorder)
 
@@ -152,8 +154,8 @@ def _first_run_ids(plans: Sequence[RunPlan]) -> list[str]:
     return [first.setdefault(group_key(each.target), each.run.id) for each in plans]
 
 
-def _check_peaks(plans: Iterable[RunPlan], registry: PluginRegistry) -> None:
-    """Raise PluginError if a plugin fails to return the peak of a run: the metrics of its training would need it."""
-    for each in plans:
-        with suppress(SpecError, RecipeError, TargetError):  # the hook raises them by contract, perhaps only for now
-            find_peak_flops(each.run, each.target, registry)
+def _peak_of_new_run(each: RunPlan, registry: PluginRegistry) -> float | None:
+    """Return the peak of one GPU. Raise PluginError if a plugin fails to return it, because the metrics need it."""
+    with suppress(SpecError, RecipeError, TargetError):  # the hook raises them by contract, perhaps only for now
+        return find_peak_flops(each.run, each.target, registry)
+    return None

@@ -72,7 +72,9 @@ def _misspelt_content(folder: Path) -> Iterator[Fault]:
     """Yield an error for each file or folder with nearly the name of one that llmb reads."""
     for path in sorted(folder.iterdir()):
         near = get_close_matches(path.name, PACK_CONTENT, n=1, cutoff=NEARLY_EQUAL)
-        if near and not path.name.startswith(near[0]):  # copies such as recipes.old and signatures.toml~ are no mistakes
+        if near and not path.name.startswith(
+            near[0]
+        ):  # copies such as recipes.old and signatures.toml~ are no mistakes
             yield Fault(message="llmb does not read this name", file=str(path), nearest=near[0])
 
 
