@@ -136,7 +136,11 @@ def test_fewer_gpus_are_proposed_only_if_a_node_is_up() -> None:
 
 @pytest.mark.parametrize(
     ("known", "remedy"),
-    [("none pmi2 pmix_v5", ', or set `mpi = "pmix_v5"` in [target], or to pmi2'), ("none", "plugin for pmix")],
+    [
+        ("none pmi2 pmix_v5", ', or set `mpi = "pmix_v5"` in [target], or to pmi2'),
+        ("none cray_shasta pmi2", ', or set `mpi = "pmi2"` in [target]'),
+        ("none", "plugin for pmix"),
+    ],
 )
 def test_another_mpi_type_is_proposed_of_the_same_family_first(known: str, remedy: str) -> None:
     assert checked({"mpi": known})["MPI"].remedy.endswith(remedy)

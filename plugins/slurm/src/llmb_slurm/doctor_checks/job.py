@@ -91,7 +91,8 @@ def _mpi(wanted: str, facts: Mapping[str, str]) -> DoctorCheck:
     if wanted in known:
         return DoctorCheck(name="MPI", ok=True, detail=f"srun supports {wanted}")
     family = wanted.partition("_")[0]  # of pmix_v4, pmix
-    others = sorted((each for each in known if each != "none"), key=lambda each: each.partition("_")[0] != family)
+    others = [each for each in known if each not in ("none", "cray_shasta")]  # the latter is for the MPI of a Cray
+    others.sort(key=lambda each: each.partition("_")[0] != family)
     remedy = f"have the site install Slurm's plugin for {wanted}" + or_set_in_target("mpi", others)
     return DoctorCheck(name="MPI", ok=False, detail=f"srun supports {', '.join(known)}, not {wanted}", remedy=remedy)
 
