@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from llmb import FrozenMap, list_runs
+from llmb.files import is_locked
 from llmb.hosts.local_host import LocalHost
 from llmb.paths import home_folder, runs_folder
 from llmb.records.create_records import PendingSweep
 from llmb.records.last_progress import read_progress
-from llmb.records.lock_file import is_locked
 from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.record import RunRecord
 from llmb.state_machine.events import Running

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import attrs
 
+from llmb.files import lock_file
 from llmb.paths import home_folder
-from llmb.records.lock_file import lock_file
 from llmb.values.errors import RecordError
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import attrs
 
+from llmb.files import lock_file
 from llmb.paths import home_folder, runs_folder
-from llmb.records.lock_file import lock_file
 from llmb.records.record import RunRecord
 from llmb.records.record_files import OTHER_HOME
 from llmb.values.errors import RecordError

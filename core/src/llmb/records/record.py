@@ -16,10 +16,9 @@ from typing import Any
 
 import attrs
 
-from llmb.files import file_exists, open_regular, read_regular, write_atomically
+from llmb.files import file_exists, lock_file, open_regular, read_regular, write_atomically
 from llmb.logs.steps.steps_csv import steps_csv
 from llmb.records.events_file import EventsFile
-from llmb.records.lock_file import lock_file
 from llmb.records.record_files import OTHER_HOME, read_file, report_write_errors, unless_missing, write_synced
 from llmb.state_machine.apply_events import replay
 from llmb.state_machine.events import Event, Planned
