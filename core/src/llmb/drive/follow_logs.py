@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from llmb.drive.isolate_errors import keep_error
+from llmb.drive.read_files import read_files
 from llmb.drive.session_run import SessionRun
-from llmb.values.errors import UnreadableFileError
 from llmb.values.host import Host
 
 
@@ -34,7 +34,7 @@ class LogFollower:
             with keep_error(run_id, failed):
                 offsets[run_id] = self._runs[run_id].logs.offsets()
         owners = {path: run_id for run_id, mine in offsets.items() for path in mine}
-        for path, data in self._read_files(offsets).items():
+        for path, data in self._read_new(offsets).items():
             run_id = owners[path]
             with keep_error(run_id, failed):
                 if self._runs[run_id].logs.add(path, data, is_last=is_last):
@@ -55,27 +55,10 @@ class LogFollower:
             reads += 1
         return failed
 
-    def _read_files(self, offsets: Mapping[str, Mapping[str, int]]) -> Mapping[str, bytes]:
-        """Return the new bytes of the files of each run, by path. Raise TargetError if the host does not respond."""
-        found: dict[str, bytes] = {}
-        groups = [[run_id for run_id in offsets if run_id not in self.unreadable]]
-        groups += [[run_id] for run_id in offsets if run_id in self.unreadable]
-        while groups:
-            group = groups.pop(0)
-            files = {path: offset for run_id in group for path, offset in offsets[run_id].items()}
-            try:
-                found |= self._host.read(files) if files else {}
-            except UnreadableFileError as error:
-                if len(group) > 1:
-                    groups += [[run_id] for run_id in group]
-                else:
-                    self._keep_unreadable(group[0], error)
-            else:
-                self.unreadable.difference_update(group)
+    def _read_new(self, offsets: Mapping[str, Mapping[str, int]]) -> Mapping[str, bytes]:
+        """Return the new bytes of the logs of runs, by path. Note once which logs cannot be read. Raise TargetError."""
+        found, errors = read_files(self._host, offsets, alone=self.unreadable)
+        new = {run_id: error for run_id, error in errors.items() if run_id not in self.unreadable}
+        self._notes += (f"{run_id}: {error}; llmb tries again" for run_id, error in new.items())
+        self.unreadable = self.unreadable.difference(offsets).union(errors)
         return found
-
-    def _keep_unreadable(self, run_id: str, error: UnreadableFileError) -> None:
-        """Keep a run whose logs cannot be read, and note the error once."""
-        if run_id not in self.unreadable:
-            self.unreadable.add(run_id)
-            self._notes.append(f"{run_id}: {error}; llmb tries again")

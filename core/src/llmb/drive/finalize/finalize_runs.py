@@ -11,6 +11,7 @@ from llmb.drive.finalize.job_directories import DOUBTFUL, DoubtfulJob, explain_w
 from llmb.drive.finalize.write_result import JobPast, write_result
 from llmb.drive.follow_logs import LogFollower
 from llmb.drive.isolate_errors import isolate
+from llmb.drive.read_files import read_files
 from llmb.drive.secrets import SecretFiles
 from llmb.drive.session_run import SessionRun
 from llmb.drive.target_group import TargetGroup
@@ -20,7 +21,7 @@ from llmb.records.provenance import parse_provenance
 from llmb.state_machine.events import Ended
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.units import State, UnitStates
-from llmb.values.errors import PluginError, RecordError, UnreadableFileError
+from llmb.values.errors import PluginError, RecordError
 from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobStatus
 
@@ -78,12 +79,11 @@ class RunFinalizer:
         """
         follower, submitted = self._log_follower, [unit.id for unit, state in units if state.submitted]
         failed = follower.read_to_end(submitted)
-        unread = follower.unreadable.intersection(submitted)
-        last = follower.read((each for each in submitted if each not in failed and each not in unread), is_last=True)
-        failed |= {run_id: error for run_id, error in last if error}
-        unread |= follower.unreadable.intersection(submitted)
+        read = [each for each in submitted if each not in failed and each not in follower.unreadable]
+        failed |= {run_id: error for run_id, error in follower.read(read, is_last=True) if error}
         self._secrets.remove(self._runs[unit.id].plan.script for unit, state in units if state.handed_over)
-        self._statuses |= self._explain_ends([each for each in units if each[0].id not in {*failed, *unread}])
+        left = {*failed, *follower.unreadable}
+        self._statuses |= self._explain_ends([each for each in units if each[0].id not in left])
         return failed
 
     def _read_own_files(self, run_ids: Iterable[str]) -> Mapping[str, bytes]:
@@ -93,14 +93,8 @@ class RunFinalizer:
         """
         scripts = [self._runs[run_id].plan.script for run_id in run_ids]
         paths = [path for script in scripts for path in (script.provenance, script.attempts) if path]
-        with suppress(UnreadableFileError):
-            return self._group.host.read(dict.fromkeys(paths, 0)) if paths else {}
-        found: dict[str, bytes] = {}
-        for path in paths:
-            try:
-                found |= self._group.host.read({path: 0})
-            except UnreadableFileError as error:
-                self._notes.append(f"{error}; the run has no data of this file")
+        found, errors = read_files(self._group.host, {path: {path: 0} for path in paths})
+        self._notes += (f"{error}; the run has no data of this file" for error in errors.values())
         return found
 
     def _query_histories(self, units: UnitStates) -> Mapping[str, JobHistory]:
