@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Collection, Container, Iterable
 
-from llmb.drive.build_session import build_session, ignore_activity
 from llmb.drive.isolate_errors import keep_error
-from llmb.drive.session import Session, raise_worst
+from llmb.drive.session import Session, build_session, ignore_activity, raise_worst
 from llmb.drive.session_run import SessionRun, session_run
 from llmb.drive.target_group import TargetGroup, group_targets, with_facts
 from llmb.hosts.host_connections import HostConnections

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import closing
 
 import attrs
 
+from llmb.drive.effects import EffectRunner
 from llmb.drive.notify import Notifier
 from llmb.drive.poll_and_read_intervals import PollAndReadIntervals
+from llmb.drive.session_run import SessionRun
+from llmb.drive.target_group import Groups, group_key
 from llmb.drive.target_loop import TargetLoop
 from llmb.hosts.host_connections import HostConnections
+from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import SweepRecorder
 from llmb.records.record import RunRecord, stamp
 from llmb.records.result import RunResult, read_result
@@ -23,6 +28,9 @@ from llmb.values.types.check_arguments import check_arguments
 
 RECORDING_PAUSE_S = 0.1
 """Pause between two ticks while records of a sweep are still being created."""
+
+SPARE_FILES = 256
+"""Files that this process may need to open besides one lock per run."""
 
 
 @attrs.define
@@ -202,6 +210,42 @@ class Session:
         pace.plan_read(ended_s, running=loop.running, logs_grew=loop.logs_grew)
         if polls and loop.recording:
             pace.poll_due_s = began_s + RECORDING_PAUSE_S
+
+
+def ignore_activity(activity: str) -> None:
+    """Show nothing of what llmb does before runs are followed."""
+
+
+def build_session(
+    records: Sequence[RunRecord],
+    runs: Sequence[SessionRun],
+    groups: Groups,
+    hosts: HostConnections,
+    registry: PluginRegistry,
+    notes: list[str],
+    *,
+    recorder: SweepRecorder | None = None,
+    errors: Sequence[Exception] = (),
+) -> Session:
+    """Return a session that drives the unfinished ``runs`` of each target, with the results of all ``records``.
+
+    ``recorder`` is that of new runs.
+    """
+    _allow_open_files(len(runs))  # a lock per run
+    loops = []
+    for key, group in groups.items():
+        of_group = [run for run in runs if group_key(run.plan.target) == key]
+        loops.append(TargetLoop(EffectRunner(group, of_group, registry), recorder))
+    return Session(records, loops, hosts, recorder=recorder, notes=notes, errors=errors)
+
+
+def _allow_open_files(count: int) -> None:
+    """Raise this process's limit of open files, as far as the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = count + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        highest = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest, hard))
 
 
 def _is_done(loop: TargetLoop, until: Until) -> bool:

@@ -11,10 +11,9 @@ from typing import TypeVar
 
 import attrs
 
-from llmb.drive.build_session import build_session, ignore_activity
 from llmb.drive.notify import read_notify_command
 from llmb.drive.secrets import require_secrets
-from llmb.drive.session import Session
+from llmb.drive.session import Session, build_session, ignore_activity
 from llmb.drive.session_run import session_run
 from llmb.drive.shared_tasks.task_jobs import tasks_without_secrets
 from llmb.drive.target_group import Groups, TargetGroup, group_key, group_targets, with_facts
