@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import shlex
 import sys
@@ -54,10 +53,8 @@ class Local(SchedulerHooks[LocalOptions]):
     single_node = True
     poll_interval_s = (0.05, 0.5)  # each poll starts a shell, which takes time from a training on all cores
 
-    @functools.cached_property
-    def _submitted(self) -> dict[str, None]:
-        """The directories of the jobs that this process has submitted, in order."""
-        return {}
+    def __init__(self) -> None:
+        self._submitted: dict[str, None] = {}  # the directories of the jobs that this process has submitted, in order
 
     @hookimpl
     def host(self, target: Target[LocalOptions]) -> None:
