@@ -33,15 +33,15 @@ def choose_runtime(environment: Environment, target: Target[LocalOptions]) -> Ru
 
 def load_runtime(name: RuntimeName) -> Runtime:
     """Return the runtime of this name."""
-    from llmb_local.runtimes.direct import DirectRuntime, VenvRuntime
     from llmb_local.runtimes.docker import Docker
     from llmb_local.runtimes.enroot import Enroot
+    from llmb_local.runtimes.venv import VenvRuntime
 
     if name == "docker" or name == "podman":
         return Docker(name)
     if name == "enroot":
         return Enroot()
-    return VenvRuntime() if name == "venv" else DirectRuntime()
+    return VenvRuntime() if name == "venv" else Runtime()
 
 
 def _check_suitable(wanted: RuntimeName, base: Image | Venv | None) -> None:

@@ -9,9 +9,10 @@ from typing import Literal
 from llmb import Environment, Image, Job, Mount, Target, Task, assignments, content_key
 from llmb_local.bash_files import bash_file
 from llmb_local.options import LocalOptions
+from llmb_local.runtimes import Runtime
 
 
-class Docker:
+class Docker(Runtime):
     """Docker, or Podman, which has the same command line."""
 
     def __init__(self, engine: Literal["docker", "podman"]) -> None:
@@ -29,10 +30,6 @@ class Docker:
             check=f"{self._engine} image inspect {shlex.quote(image)}",
         )
         return (pull,)
-
-    def venv(self, job: Job, cache: str) -> str:
-        """Return "": an image has its own Python."""
-        return ""
 
     def container(self, job: Job, target: Target[LocalOptions]) -> str:
         """Return the settings of the job, followed by docker_run.sh."""

@@ -25,12 +25,13 @@ from llmb import (
 )
 from llmb_local.bash_files import bash_file
 from llmb_local.options import ContainerOptions, LocalOptions
+from llmb_local.runtimes import Runtime
 
 DRIVER_CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
 """The variable from which enroot's hook reads which parts of NVIDIA's driver a container needs."""
 
 
-class Enroot:
+class Enroot(Runtime):
     """Enroot, which needs no root rights and no daemon."""
 
     def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
@@ -52,10 +53,6 @@ class Enroot:
             check=squashfs_check(file),
         )
         return (task,)
-
-    def venv(self, job: Job, cache: str) -> str:
-        """Return "": an image has its own Python."""
-        return ""
 
     def container(self, job: Job, target: Target[LocalOptions]) -> str:
         """Return the settings of the job, followed by enroot_start.sh.

@@ -1,4 +1,4 @@
-"""Commands as processes of this machine, in a virtual environment or in the user's own environment."""
+"""Virtual environments: uv creates one for each lock file."""
 
 from __future__ import annotations
 
@@ -6,25 +6,10 @@ import sys
 
 from llmb import Environment, Job, Target, Task, Venv, venv_folder, venv_task
 from llmb_local.options import LocalOptions
+from llmb_local.runtimes import Runtime
 
 
-class DirectRuntime:
-    """The user's own environment, which llmb does not change."""
-
-    def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
-        """Return no tasks."""
-        return ()
-
-    def venv(self, job: Job, cache: str) -> str:
-        """Return "": no virtual environment."""
-        return ""
-
-    def container(self, job: Job, target: Target[LocalOptions]) -> str:
-        """Return "": no container."""
-        return ""
-
-
-class VenvRuntime(DirectRuntime):
+class VenvRuntime(Runtime):
     """A virtual environment, which uv creates once for each lock file."""
 
     def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
