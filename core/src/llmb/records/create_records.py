@@ -91,7 +91,7 @@ class SweepRecorder:
         self._writers.shutdown(cancel_futures=True)
         for record in records:
             record.remove()
-        with suppress(OSError):  # the user sees the first error
+        with suppress(RecordError):  # the user sees the first error
             self._pending.discard()
         self._pending.close()
 
@@ -117,7 +117,7 @@ class SweepRecorder:
         self._writers.shutdown()
         try:
             if all(future.exception() is None for future in self._futures.values()):
-                _discard(self._pending)
+                self._pending.discard()
         finally:
             self._pending.close()
 
@@ -134,13 +134,6 @@ def _write_pending(runs: Mapping[str, PendingRun]) -> PendingSweep:
     except OSError as error:
         reason = f"{error.strerror or error}; {NOTHING_STARTED}"
         raise RecordError(f"cannot write the record {runs_folder() / next(iter(runs))}: {reason}") from error
-
-
-def _discard(pending: PendingSweep) -> None:
-    try:
-        pending.discard()
-    except OSError as error:
-        raise RecordError(f"cannot remove {pending.file}: {error.strerror or error}; remove it") from error
 
 
 @attrs.frozen
@@ -198,8 +191,11 @@ class PendingSweep:
             raise ValueError(f"{file} does not contain the records of a sweep") from error
 
     def discard(self) -> None:
-        """Delete the file: all records are created, or were taken back."""
-        self.file.unlink(missing_ok=True)
+        """Delete the file: all records are created, or were taken back. Raise RecordError."""
+        try:
+            self.file.unlink(missing_ok=True)
+        except OSError as error:
+            raise RecordError(f"cannot remove {self.file}: {error.strerror or error}; remove it") from error
 
     def close(self) -> None:
         """Free the lock."""
@@ -214,6 +210,6 @@ def complete_stale_sweeps() -> None:
                 for run_id, (spec, job, files) in pending.runs.items():
                     if not (record := RunRecord(runs_folder() / run_id, files=files)).complete:
                         _create(record, spec, job)
-                _discard(pending)
+                pending.discard()
         finally:
             pending.close()

@@ -26,10 +26,10 @@ class EventWriter:
             by_run.setdefault(event.run_id, []).append(event)
         errors: Iterable[Exception | None]
         if len(by_run) <= FEW:
-            errors = map(self._write_one, by_run.items())
+            errors = map(self._write_run, by_run, by_run.values())
         else:
             self._threads = self._threads or ThreadPoolExecutor(WRITERS, thread_name_prefix="llmb-events")
-            errors = self._threads.map(self._write_one, by_run.items())
+            errors = self._threads.map(self._write_run, by_run, by_run.values())
         return {run_id: error for run_id, error in zip(by_run, errors, strict=True) if error}
 
     def close(self) -> None:
@@ -38,8 +38,7 @@ class EventWriter:
             self._threads.shutdown()
             self._threads = None
 
-    def _write_one(self, item: tuple[str, list[Event]]) -> Exception | None:
-        run_id, events = item
+    def _write_run(self, run_id: str, events: list[Event]) -> Exception | None:
         try:
             self._records[run_id].add_events(events)
         except RecordError as error:
