@@ -4,8 +4,6 @@ Each method serves many units with a few commands, however many they are, and yi
 effect may be repeated, because a killed process leaves no note of the effects that it finished.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """The key ``target.max_jobs``: how many runs of a sweep may have a job, counted in a file that all processes share."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Container, Iterable
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Starting runs: planning, checking the target and recording, before a session drives them."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence

@@ -1,7 +1,5 @@
 """The last known progress of a run whose job is running: ``progress.json`` of its record."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Bash files of this package."""
 
-from __future__ import annotations
-
 from llmb import resource_text
 
 

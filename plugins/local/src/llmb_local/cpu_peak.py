@@ -6,8 +6,6 @@ peak that was measured while other processes used the cores is too low: it is ke
 calls.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

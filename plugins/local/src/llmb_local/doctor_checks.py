@@ -1,7 +1,5 @@
 """Checks of this machine for ``llmb doctor``."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """The GPUs of this machine, as nvidia-smi reports them, and the GPUs that a job may use."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import attrs

@@ -1,7 +1,5 @@
 """The bash script of a job on this machine, and the paths of its logs."""
 
-from __future__ import annotations
-
 import functools
 import re
 import shlex
@@ -57,7 +55,7 @@ def job_script(
 
 
 @functools.cache
-def _template() -> jinja2.Template:
+def _template() -> "jinja2.Template":
     """Compile the template once, because a sweep has many jobs."""
     return script_template(bash_file("job.sh.j2") + "\n")
 

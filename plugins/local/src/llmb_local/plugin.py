@@ -1,7 +1,5 @@
 """The local scheduler: jobs queue for this machine and run in containers, in a virtual environment, or directly."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

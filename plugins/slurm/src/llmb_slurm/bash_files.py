@@ -1,7 +1,5 @@
 """Bash of this package that calls commands of Slurm."""
 
-from __future__ import annotations
-
 from llmb import resource_text
 
 

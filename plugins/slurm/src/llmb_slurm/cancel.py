@@ -1,7 +1,5 @@
 """Cancellation of jobs with scancel."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

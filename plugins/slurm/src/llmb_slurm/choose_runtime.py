@@ -1,7 +1,5 @@
 """The choice of the runtime of a job: a container, a virtual environment, or the bare nodes."""
 
-from __future__ import annotations
-
 from llmb import Environment, Fault, Image, SpecError, Target, Venv
 from llmb_slurm.options import RuntimeName, SlurmOptions
 

@@ -1,7 +1,5 @@
 """Container images: files of the user, or images that enroot imports once."""
 
-from __future__ import annotations
-
 import functools
 import re
 

@@ -1,7 +1,5 @@
 """The attempts of jobs that are over, who cancelled them, and which jobs followed preemptions, from sacct."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The batch script of a job, and the paths of its logs."""
 
-from __future__ import annotations
-
 import functools
 import shlex
 from collections.abc import Iterator, Mapping
@@ -66,7 +64,7 @@ def provenance_script() -> str:
 
 
 @functools.cache
-def _template() -> jinja2.Template:
+def _template() -> "jinja2.Template":
     """Compile the template once, because a sweep has many jobs."""
     return script_template(resource_text("llmb_slurm", "job.sh.j2"))
 

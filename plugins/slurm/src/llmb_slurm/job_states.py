@@ -1,7 +1,5 @@
 """Translation of Slurm's job states and reasons into a `JobStatus`."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

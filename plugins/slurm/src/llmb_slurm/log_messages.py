@@ -1,7 +1,5 @@
 """Parsers of Slurm's messages in the logs of a job: why Slurm ended a job or a step."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """The output of squeue and sacct, parsed into rows."""
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePosixPath
 

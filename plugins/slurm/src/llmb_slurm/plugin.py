@@ -1,7 +1,5 @@
 """The Slurm scheduler: batch jobs on a cluster, with one srun for each phase."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence

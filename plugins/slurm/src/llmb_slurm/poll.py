@@ -1,7 +1,5 @@
 """Job status from squeue; for jobs that left the queue, from their directory and sacct."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Remedies for jobs that sbatch rejects, and for jobs that stay pending forever."""
 
-from __future__ import annotations
-
 GPU_REQUEST = (
     "request GPUs as this site does, which `sinfo -o '%P %G'` shows: "
     "`llmb run SPEC --set target.gpu_request=gpus-per-node`, or gres, or none"

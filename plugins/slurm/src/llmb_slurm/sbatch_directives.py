@@ -1,7 +1,5 @@
 """The #SBATCH directives of a job."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The options of srun: those of every phase, and those of pyxis for a phase in a container."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

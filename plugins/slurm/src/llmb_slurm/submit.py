@@ -1,7 +1,5 @@
 """Submission of jobs with sbatch, each exactly once."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Hung jobs: pauses between two steps that are so long that the training may hang."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Metrics and verdict of a run that llmb started, from its steps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

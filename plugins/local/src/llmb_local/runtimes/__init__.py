@@ -1,7 +1,5 @@
 """The runtimes in which the commands of a job can run: one module for each container engine and for environments."""
 
-from __future__ import annotations
-
 from llmb import Environment, Job, Target, Task
 from llmb_local.options import LocalOptions
 

@@ -1,7 +1,5 @@
 """The choice of the runtime of a job: the one that the user sets, else the best that works on this machine."""
 
-from __future__ import annotations
-
 import shutil
 
 from llmb import Environment, Fault, Image, SpecError, Target, TargetError, Venv

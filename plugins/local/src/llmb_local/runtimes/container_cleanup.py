@@ -1,7 +1,5 @@
 """Removal of the containers of killed jobs."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Docker and Podman: pull an image once, and run each phase in a container of its own."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from typing import Literal

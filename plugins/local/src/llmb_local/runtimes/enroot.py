@@ -1,7 +1,5 @@
 """Enroot: import an image into a file once, and run all phases of a job in one container unpacked from the file."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

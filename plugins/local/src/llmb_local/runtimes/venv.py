@@ -1,7 +1,5 @@
 """Virtual environments: uv creates one for each lock file."""
 
-from __future__ import annotations
-
 import sys
 
 from llmb import Environment, Job, Target, Task, Venv, venv_folder, venv_task

@@ -1,7 +1,5 @@
 """Checks of a Slurm cluster for ``llmb doctor``, from the output of probe.sh."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import time

@@ -3,8 +3,6 @@
 A check that cannot be made has ``ok=None``, with the reason as its detail.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 

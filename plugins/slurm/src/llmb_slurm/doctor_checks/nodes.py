@@ -1,7 +1,5 @@
 """Checks of the nodes of a partition for ``llmb doctor``: how many are up, with which GPUs, in which NVLink domains."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 
