@@ -130,7 +130,7 @@ def _compare_ranks(plan: RunPlan, logs: RunLogs, attempts: Sequence[Attempt]) ->
 def _determine_ending(plan: RunPlan, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ending:
     status, remedy = past.status, past.status.remedy
     if status.reason and not remedy:
-        known = _known_failure(plan, status.reason, registry)
+        known = known_failure(status.reason, registry.signatures(plan.run.framework))
         remedy = known.remedy if known else ""
     if status.cause == "refused" and not remedy:
         remedy = _stated_remedy(status.reason)
@@ -145,11 +145,6 @@ def _determine_ending(plan: RunPlan, logs: RunLogs, past: JobPast, registry: Plu
         parser_error=logs.parser_error,
         cancelled_by=past.history.cancelled_by,
     )
-
-
-def _known_failure(plan: RunPlan, reason: str, registry: PluginRegistry) -> Failure | None:
-    """Return the failure that a scheduler's reason describes, or None. Import no plugin for an empty reason."""
-    return known_failure(reason, registry.signatures(plan.run.framework)) if reason else None
 
 
 def _stated_remedy(reason: str) -> str:
@@ -170,7 +165,7 @@ def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, past: JobPast, r
     If the scheduler reported no reason either, the cause is unknown.
     """
     reported = past.status.reason
-    known = _known_failure(plan, reported, registry) if ending.cause == "refused" else None
+    known = known_failure(reported, registry.signatures(plan.run.framework)) if ending.cause == "refused" else None
     stated = Failure(cause=ending.reason, origin=(known and known.origin) or ending.origin, remedy=ending.remedy)
     if not ending.search_logs:
         return stated
