@@ -2,7 +2,7 @@
 
 import functools
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from llmb import (
@@ -89,16 +89,13 @@ def phase_logs(job: Job) -> Mapping[str, tuple[str, ...]]:
 
     Raise SpecError if a phase name cannot be the name of a log.
     """
-    return FrozenMap(_logs(job))
-
-
-def _logs(job: Job) -> Iterator[tuple[str, tuple[str, ...]]]:
-    yield "slurm", (f"{job.directory}/{LOG}",)
+    logs = {"slurm": (f"{job.directory}/{LOG}",)}
     for phase in job.phases:
         if phase.name == "slurm" or "/" in phase.name or "%" in phase.name:
             raise SpecError(
                 f"invalid phase name {format_value(phase.name)}: it cannot name a log on Slurm; rename the phase"
             )
-        yield phase.name, (f"{job.directory}/logs/{phase.name}.{{attempt}}.log",)
+        logs[phase.name] = (f"{job.directory}/logs/{phase.name}.{{attempt}}.log",)
     for sidecar in job.sidecars:
-        yield sidecar.name, (f"{job.directory}/logs/{sidecar.name}.{{attempt}}.log",)
+        logs[sidecar.name] = (f"{job.directory}/logs/{sidecar.name}.{{attempt}}.log",)
+    return FrozenMap(logs)
