@@ -145,11 +145,11 @@ def _scheduled() -> tuple[int, int]:
 def _cpu_name() -> str:
     """Return a name for this host, its CPU and the cores that this process may use: a peak is valid only for them."""
     model = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError):  # not Linux: the architecture must do
+    with contextlib.suppress(OSError):  # /proc is not mounted: the architecture must do
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         model = next((line.partition(":")[2] for line in lines if line.startswith("model name")), model)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     name = "-".join(f"{platform.node()} {model}".split())
+    cores = len(os.sched_getaffinity(0))
     return "".join(each if each.isalnum() or each in "-." else "-" for each in f"{name}-{cores}")
 
 

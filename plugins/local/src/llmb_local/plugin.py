@@ -149,7 +149,8 @@ class Local(SchedulerHooks[LocalOptions]):
     def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
         """Query all jobs with one command, and remove the containers of killed jobs."""
         statuses = poll_detached(tickets, host)
-        remove_containers([ticket for ticket in tickets if _may_leave_container(statuses[ticket.id])], host)
+        ended = [ticket for ticket in tickets if statuses[ticket.id].state == "ended"]
+        remove_containers([ticket for ticket in ended if statuses[ticket.id].cause != "completed"], host)
         return statuses
 
     @hookimpl
@@ -169,10 +170,6 @@ def _engines(target: Target[LocalOptions]) -> tuple[RuntimeName, ...]:
 def _after(before: str, script: Script) -> Script:
     """Add a file that names the directory of the previous job, if any."""
     return attrs.evolve(script, files={**script.files, f"{script.directory}/after": f"{before}\n"})
-
-
-def _may_leave_container(status: JobStatus) -> bool:
-    return status.state == "ended" and status.cause != "completed"
 
 
 def _where(name: RuntimeName, environment: Environment) -> str:
