@@ -12,7 +12,6 @@ import attrs
 from llmb.drive.effects import EffectRunner
 from llmb.drive.isolate_errors import isolate
 from llmb.drive.max_jobs import JobLimit, JobSlots, lock_slots, write_slots
-from llmb.drive.runs_and_tasks import RunsAndTasks
 from llmb.drive.target_errors import first_ids
 from llmb.paths import runs_folder
 from llmb.records.record import RunRecord
@@ -47,11 +46,11 @@ class Admission:
     of ``target.max_jobs``, each with the reason.
     """
 
-    def __init__(self, runner: EffectRunner, units: RunsAndTasks) -> None:
+    def __init__(self, runner: EffectRunner) -> None:
         self.more = False
         self.without_slot: dict[str, str] = {}
         self._runner = runner
-        self._units = units
+        self._units = runner.units
         self._ended: set[str] = set()  # runs of the sweeps, whose records are not read again
         self._explained: set[JobLimit] = set()
 
@@ -73,7 +72,7 @@ class Admission:
         if error := claim.errors.get(unit.id):
             return error
         may_submit = unit.id not in claim.denied
-        return isolate(partial(self._runner.observe_dependencies, unit, self._units.states, may_submit=may_submit))
+        return isolate(partial(self._runner.observe_dependencies, unit, may_submit=may_submit))
 
     def _claim_slots(self, ready: Sequence[str], most: int, locks: ExitStack) -> _Claim:
         """Claim slots for at most ``most`` of these runs, and hold the locks of their sweeps."""

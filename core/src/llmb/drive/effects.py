@@ -4,13 +4,13 @@ Each method serves many units with a few commands, however many they are, and yi
 effect may be repeated, because a killed process leaves no note of the effects that it finished.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from llmb.drive.finalize.finalize_runs import RunFinalizer
 from llmb.drive.finalize.remedy_of_run import describe_rejection
 from llmb.drive.follow_logs import LogFollower
-from llmb.drive.runs_and_tasks import task_unit
+from llmb.drive.runs_and_tasks import RunsAndTasks, task_unit
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, mask_reasons, missing_secrets
 from llmb.drive.session_run import SessionRun
 from llmb.drive.shared_tasks.task_effects import TaskEffects
@@ -34,7 +34,8 @@ from llmb.values.job_status import JobHandle, JobStatus
 class EffectRunner:
     """Performs effects for the runs of one target group, and for the ``tasks`` that they share.
 
-    ``not_submitted`` contains runs that were certainly not submitted before. ``notes`` collects sentences for the user.
+    ``units`` has the states of runs and tasks, which effects do not change. ``not_submitted`` contains runs that were
+    certainly not submitted before. ``notes`` collects sentences for the user.
     """
 
     def __init__(self, group: TargetGroup, runs: Iterable[SessionRun], registry: PluginRegistry) -> None:
@@ -43,6 +44,7 @@ class EffectRunner:
         self.not_submitted: set[str] = set()
         self.notes: list[str] = []
         self.tasks = TaskEffects((task for run in self.runs.values() for task in run.plan.tasks), group, self.notes)
+        self.units = RunsAndTasks(self.runs, self.tasks.plans)
         self._secrets = SecretFiles(group.host, self.notes)
         self.log_follower = LogFollower(self.runs, group.host, self.notes)
         self.finalizer = RunFinalizer(group, self.runs, registry, self._secrets, self.notes, self.log_follower)
@@ -58,13 +60,13 @@ class EffectRunner:
         self.group.scheduler.cancel(tickets=[self._handle(*each) for each in units], host=self.group.host)
         yield from ((unit, CancelDone(state.cancel_requested)) for unit, state in units)
 
-    def drop_references(self, units: UnitStates, states: Mapping[str, State]) -> Iterator[UnitObservation]:
+    def drop_references(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Stop waiting for tasks, and cancel the jobs of tasks for which no run waits now.
 
-        ``states`` of this process's runs show which tasks they still need. Runs of other processes left references on
-        the target. A target that does not respond does not prevent cancelling.
+        Runs of other processes left references on the target. A target that does not respond does not prevent
+        cancelling.
         """
-        needed = self._needed_tasks(states)
+        needed = self.units.needed_tasks()
         keys = dict.fromkeys(key for unit, state in units for key in unit.tasks_beside(state.task))
         unneeded: list[str] = []
         try:
@@ -76,21 +78,17 @@ class EffectRunner:
         yield from ((task_unit(self.tasks.plans[key]), Unneeded()) for key in unneeded)
         yield from ((unit, ReferencesDropped()) for unit, _ in units)
 
-    def _needed_tasks(self, states: Mapping[str, State]) -> set[str]:
-        """Return the tasks of all runs that are neither over nor cancelled, also of those that are skipped."""
-        going = [run for run_id, run in self.runs.items() if states[run_id].stage not in ("ending", "ended")]
-        return {task.key for run in going if not run.record.is_cancelled() for task in run.plan.tasks}
-
-    def observe_dependencies(self, unit: Unit, states: Mapping[str, State], *, may_submit: bool) -> DependenciesSeen:
+    def observe_dependencies(self, unit: Unit, *, may_submit: bool) -> DependenciesSeen:
         """Return the states of the tasks of a run, and whether it may be submitted. Raise RecordError.
 
         The log of a task that failed is kept before the end of the run is recorded, so that a kill cannot lose it.
         """
         for key in unit.depends_on:
-            if (ending := states[key].ending) and ending.state == "failed" and (log := self.tasks.failed_logs.get(key)):
+            ending, log = self.units.states[key].ending, self.tasks.failed_logs.get(key)
+            if ending and ending.state == "failed" and log:
                 self.runs[unit.id].record.write_task_log(log.encode())
         names = {key: self.tasks.plans[key].task.kind for key in unit.depends_on}
-        return DependenciesSeen(states, names, may_submit=may_submit)
+        return DependenciesSeen(self.units.states, names, may_submit=may_submit)
 
     def submit(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Submit tasks, then runs. What was submitted before is not submitted again. Raise TargetError."""
@@ -129,27 +127,26 @@ class EffectRunner:
                 self.notes.append(f"{unit.id}: {describe_rejection(handle, run.plan, run.record)}")
             yield unit, handle
 
-    def finalize(self, units: UnitStates, states: Mapping[str, State]) -> Iterator[UnitObservation]:
+    def finalize(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Complete what remains after a job: cancel jobs that never start, read logs to their end, remove secrets.
 
-        Runs get their result, unless the history of their job is not complete yet. Tasks are checked. ``states`` of
-        this process's runs show which tasks they still need.
+        Runs get their result, unless the history of their job is not complete yet. Tasks are checked.
         """
         new = [(unit, state) for unit, state in units if not self.finalizer.is_waiting(unit.id)]
         never = [self._handle(*each) for each in new if each[1].job_status and each[1].job_status.unsatisfiable]
         if never:
             self.group.scheduler.cancel(tickets=never, host=self.group.host)
         if runs := [each for each in units if each[0].kind == "run"]:
-            self._release_tasks(runs, states)
+            self._release_tasks(runs)
             yield from self.finalizer.finalize(runs)
         if tasks := [each for each in units if each[0].kind == "task"]:
             yield from self.tasks.finalize(tasks)
 
-    def _release_tasks(self, units: UnitStates, states: Mapping[str, State]) -> None:
+    def _release_tasks(self, units: UnitStates) -> None:
         """Stop waiting for the tasks of runs that were refused. Raise TargetError if secrets of a task may be left."""
         refused = [(unit, state) for unit, state in units if state.job_status and state.job_status.cause == "refused"]
         if keys := dict.fromkeys(key for unit, state in refused for key in unit.tasks_beside(state.task)):
-            self.tasks.release(keys, [unit.id for unit, _ in refused], self._needed_tasks(states))
+            self.tasks.release(keys, [unit.id for unit, _ in refused], self.units.needed_tasks())
 
     def _script(self, unit: Unit) -> Script:
         return self.tasks.plans[unit.id].script if unit.kind == "task" else self.runs[unit.id].plan.script

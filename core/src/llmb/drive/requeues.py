@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 
 from llmb.drive.effects import EffectRunner
 from llmb.state_machine.observations import UnitObservation
-from llmb.state_machine.units import State
 from llmb.values.job_status import JobStatus
 
 MOST_READS = 100
@@ -17,7 +16,7 @@ ENDS: Mapping[str, str] = {
 """Beginnings of the note, by the cause that the scheduler wrote into the log of the attempt that ended."""
 
 
-def note_requeues(runner: EffectRunner, polled: Iterable[UnitObservation], states: Mapping[str, State]) -> None:
+def note_requeues(runner: EffectRunner, polled: Iterable[UnitObservation]) -> None:
     """Add a note for each run whose job has a new attempt, after copying the logs of the attempt before.
 
     Call this before ``polled`` changes the states. Raise TargetError.
@@ -26,11 +25,11 @@ def note_requeues(runner: EffectRunner, polled: Iterable[UnitObservation], state
         unit.id: seen.attempt
         for unit, seen in polled
         if unit.kind == "run" and isinstance(seen, JobStatus) and seen.state in ("pending", "running")
-        if seen.attempt > states[unit.id].attempt
+        if seen.attempt > runner.units.states[unit.id].attempt
     }
     failed = runner.log_follower.read_to_end(attempts, most_reads=MOST_READS)
     for run_id, attempt in attempts.items():
         logs = runner.runs[run_id].logs
         cause = "" if run_id in failed else logs.find_scheduler_cause()  # the next read reports the error
-        end = ENDS.get(cause, "").format(attempt=states[run_id].attempt)
+        end = ENDS.get(cause, "").format(attempt=runner.units.states[run_id].attempt)
         runner.notes.append(f"{run_id}: {end}the scheduler requeued the job, and llmb follows attempt {attempt}")

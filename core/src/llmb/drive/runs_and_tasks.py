@@ -36,6 +36,12 @@ class RunsAndTasks:
         endings = [self.states[key].ending for key in unit.depends_on]
         return all(ending is not None and ending.state == "completed" for ending in endings)
 
+    def needed_tasks(self) -> set[str]:
+        """Return the tasks of all runs that are neither over nor cancelled, also of those that are skipped."""
+        runs = self._session_runs
+        going = [run for run_id, run in runs.items() if self.states[run_id].stage not in ("ending", "ended")]
+        return {task.key for run in going if not run.record.is_cancelled() for task in run.plan.tasks}
+
     def awaited(self) -> list[tuple[str, str]]:
         """Return the tasks that driven runs need now, as pairs of a task and a run. A cancelled run waits for none."""
         return [

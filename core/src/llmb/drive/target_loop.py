@@ -10,7 +10,6 @@ from llmb.drive.poll_and_read_intervals import LOCAL_READ_INTERVAL_S, REMOTE_REA
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.progress_files import ProgressFiles
 from llmb.drive.requeues import note_requeues
-from llmb.drive.runs_and_tasks import RunsAndTasks
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.transitions import Transitions
 from llmb.records.create_records import MORE_RECORDS, SweepRecorder
@@ -27,15 +26,15 @@ class TargetLoop:
 
     def __init__(self, runner: EffectRunner, recorder: SweepRecorder | None = None) -> None:
         self.runner = runner
-        self.units = RunsAndTasks(runner.runs, runner.tasks.plans)
+        self.units = runner.units
         self.logs_grew = False
         self._recorder = recorder
         self._progress = ProgressReporter(runner.runs, self.units.tasks)
         self._progress_files = ProgressFiles(runner.runs)
-        self._transitions = Transitions(runner, self.units, self._progress, recorder)
+        self._transitions = Transitions(runner, self._progress, recorder)
         self._submitting = self._may_have_submitted = False
         self._seen_last_step: set[str] = set()
-        self._admission = Admission(runner, self.units)
+        self._admission = Admission(runner)
         self._connection = ConnectionReporter(runner.group.name)
 
     @property
@@ -142,7 +141,7 @@ class TargetLoop:
         yield from self._transitions.record([(unit, NotSubmitted(str(error))) for unit in certain])
         ending = [(unit, self.units.states[unit.id]) for unit in certain if self.units.is_left(unit.id)]
         with suppress(TargetError):  # the user sees the first error
-            yield from self._transitions.record(self.runner.finalize(ending, self.units.states))
+            yield from self._transitions.record(self.runner.finalize(ending))
 
     @property
     def _has_jobs(self) -> bool:
@@ -156,7 +155,7 @@ class TargetLoop:
         yield from self._transitions.lock_runs()
         polled = list(self.runner.poll([each for each in self.units.driven_with_tasks() if needs_poll(each[1])]))
         self._progress.note_reasons(polled)
-        note_requeues(self.runner, polled, self.units.states)
+        note_requeues(self.runner, polled)
         yield from self._transitions.record(polled)
         yield from self._admit_ready_runs(FIRST_BATCH)
         yield from self._notes()
@@ -193,11 +192,11 @@ class TargetLoop:
             case "cancel":
                 yield from self._transitions.record(self.runner.cancel(units))
             case "drop_references":
-                yield from self._transitions.record(self.runner.drop_references(units, self.units.states))
+                yield from self._transitions.record(self.runner.drop_references(units))
             case "finalize":
                 new = [each for each in units if self.runner.finalizer.is_new(each[0].id)]
                 yield from self._progress.report_copying(new)
-                yield from self._transitions.record(self.runner.finalize(units, self.units.states))
+                yield from self._transitions.record(self.runner.finalize(units))
             case "check":
                 yield from self._transitions.record(self.runner.tasks.check(units))
             case "submit":

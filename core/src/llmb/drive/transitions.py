@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from llmb.drive.effects import EffectRunner
 from llmb.drive.isolate_errors import keep_error
 from llmb.drive.progress import ProgressReporter
-from llmb.drive.runs_and_tasks import RunsAndTasks
 from llmb.drive.secrets import missing_secrets_error
 from llmb.drive.session_run import SessionRun
 from llmb.drive.stopped_followers import StoppedFollowers
@@ -29,13 +28,11 @@ class Transitions:
     changed. ``recording`` is True while records of the sweep are still being created.
     """
 
-    def __init__(
-        self, runner: EffectRunner, units: RunsAndTasks, progress: ProgressReporter, recorder: SweepRecorder | None
-    ) -> None:
+    def __init__(self, runner: EffectRunner, progress: ProgressReporter, recorder: SweepRecorder | None) -> None:
         self.changed = False
         self.recording = False
         self._runner = runner
-        self._units = units
+        self._units = runner.units
         self._progress = progress
         self._recorder = recorder
         self._writer = EventWriter({run_id: run.record for run_id, run in runner.runs.items()})
