@@ -266,7 +266,7 @@ def test_the_connect_timeout_is_that_of_the_configuration(client: Sshd, connect:
 def test_the_configuration_sets_the_interval_of_keepalive_messages(
     client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("llmb.hosts.ssh.config.KEEPALIVE_S", 3600)
+    monkeypatch.setattr("llmb.hosts.ssh.connection.KEEPALIVE_S", 3600)
     with Network(client.address, client.port) as network:
         client.write_config(port=network.port, ServerAliveInterval="1")
         connect().run("true")

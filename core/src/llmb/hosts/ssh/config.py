@@ -4,18 +4,15 @@ import glob
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
-import attrs
 from paramiko import ConfigParseError, SSHConfig
 
 from llmb.files import file_exists
 from llmb.hosts.ssh.openssh_rules import OpenSSHConfig
 from llmb.values.errors import TargetError
 
-CONNECT_TIMEOUT_S = 15  # for each of: the connection, the server's greeting, the login
-KEEPALIVE_S = 30
 DEPTH = 16  # of nested includes, as in OpenSSH
 INCLUDE = re.compile(r"\s*include(?:\s*=\s*|\s+)(.*)", re.IGNORECASE)
 PART = re.compile(r"(\d+)([smhdw]?)", re.IGNORECASE)
@@ -42,25 +39,6 @@ def read_ssh_config() -> SSHConfig:
         except OSError as error:
             raise TargetError(f"cannot read {error.filename}: {error.strerror}") from error
     return config
-
-
-@attrs.frozen
-class ConnectionSettings:
-    """The settings of a connection: ConnectTimeout and ServerAliveInterval, each in seconds.
-
-    ``keepalive_s`` is 0 if the connection sends no messages of its own.
-    """
-
-    timeout_s: int
-    keepalive_s: int
-
-
-def connection_settings(options: Mapping[str, str]) -> ConnectionSettings:
-    """Return the settings among a host's options, whose names are in lower case. Raise ValueError."""
-    return ConnectionSettings(
-        timeout_s=seconds(options.get("connecttimeout", "none")) or CONNECT_TIMEOUT_S,
-        keepalive_s=seconds(options.get("serveraliveinterval", str(KEEPALIVE_S))),
-    )
 
 
 def seconds(time: str) -> int:

@@ -15,12 +15,14 @@ from paramiko import ChannelException, SSHConfig, SSHException, Transport
 from paramiko.ssh_exception import NoValidConnectionsError
 
 from llmb.hosts.ssh.authentication import PublicKeys
-from llmb.hosts.ssh.config import CONNECT_TIMEOUT_S, connection_settings, read_ssh_config
+from llmb.hosts.ssh.config import read_ssh_config, seconds
 from llmb.hosts.ssh.known_hosts import KnownHost
 from llmb.values.errors import TargetError, UnreachableError
 from llmb.values.texts.error_text import invalid_value
 from llmb.values.types.scalars import HOST, is_host
 
+CONNECT_TIMEOUT_S = 15  # for each of: the connection, the server's greeting, the login
+KEEPALIVE_S = 30
 IPV6_ADDRESS = re.compile(r"(?:(.+)@)?\[(.+)\](?::(\d+))?")  # of ProxyJump, which fabric does not split
 MESSAGE_BYTES = 1000  # the most that is read of a proxy command's last message
 
@@ -64,17 +66,18 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
         """Connect. Raise TargetError, which names this host or the jump host that failed, if that is impossible."""
         try:
             known = KnownHost.find(self.host, self.port, self.ssh_config)
-            settings = connection_settings(self.ssh_config)
+            timeout_s = seconds(self.ssh_config.get("connecttimeout", "none")) or CONNECT_TIMEOUT_S
+            keepalive_s = seconds(self.ssh_config.get("serveraliveinterval", str(KEEPALIVE_S)))
         except ValueError as error:
             raise _NotConnectedError(
                 f"cannot connect to {self.original_host}: invalid setting for ssh: {error}"
             ) from error
         self.client.set_missing_host_key_policy(known)
-        self.connect_timeout: int = settings.timeout_s
+        self.connect_timeout: int = timeout_s
         keys = PublicKeys(self.ssh_config, self.user, self.login_address)  # type: ignore[abstract]  # get_sources: unused
         self.connect_kwargs = {
             "auth_strategy": keys,
-            "banner_timeout": settings.timeout_s,
+            "banner_timeout": timeout_s,
             "auth_timeout": CONNECT_TIMEOUT_S,
             "channel_timeout": CONNECT_TIMEOUT_S,
             "transport_factory": lambda sock, **more: _transport(sock, known, **more),
@@ -88,7 +91,7 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             if self._proxy_log:
                 self._proxy_log.close()
                 self._proxy_log = None
-        self.transport.set_keepalive(settings.keepalive_s)
+        self.transport.set_keepalive(keepalive_s)
 
     def close(self) -> None:
         """Close the connection, and those to its jump hosts."""
