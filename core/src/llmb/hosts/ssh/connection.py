@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 import fabric
-from paramiko import ChannelException, SSHConfig, SSHException, Transport
+from paramiko import ChannelException, SSHException, Transport
 from paramiko.ssh_exception import NoValidConnectionsError
 
 from llmb.hosts.ssh.authentication import PublicKeys
@@ -37,7 +37,7 @@ def connect(host: str) -> "Connection":
     log = logging.getLogger("paramiko")
     if not log.handlers:
         log.addHandler(logging.NullHandler())  # otherwise Python prints paramiko's tracebacks on standard error
-    config = _fabric_config(read_ssh_config())
+    config = fabric.Config(ssh_config=read_ssh_config(), lazy=True)
     try:
         connection = Connection(host, config=config, connect_timeout=CONNECT_TIMEOUT_S)  # `open` reads the host's own
     except (ValueError, SSHException) as error:  # an invalid port, or a name that cannot be made canonical
@@ -46,10 +46,6 @@ def connect(host: str) -> "Connection":
         raise TargetError(f"cannot connect to {host}: its jump hosts in ~/.ssh/config form a loop") from None
     connection.open()
     return connection
-
-
-def _fabric_config(ssh_config: SSHConfig) -> fabric.Config:
-    return fabric.Config(ssh_config=ssh_config, lazy=True)
 
 
 class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no types
@@ -112,7 +108,9 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             address = IPV6_ADDRESS.fullmatch(jump)
             if (address[2] if address else self.derive_shorthand(jump)["host"]) == self.original_host:
                 return None  # "Host *" may set a jump host for all hosts, the jump host included
-            config = _fabric_config(self.config.base_ssh_config)  # a clone would follow paramiko's rules
+            config = fabric.Config(
+                ssh_config=self.config.base_ssh_config, lazy=True
+            )  # a clone follows paramiko's rules
             options = {"config": config, "gateway": gateway, "connect_timeout": CONNECT_TIMEOUT_S}
             if address:
                 user, jump, port = address.groups()

@@ -127,10 +127,10 @@ def _matches(names: str, name: str) -> bool:
     """Check whether the names of a line match a host: plain, with wildcards, negated or hashed names."""
     if names.startswith("|"):
         return _matches_hash(names, name)
-    patterns = names.lower().split(",")
-    if any(_matches_pattern(name, pattern[1:]) for pattern in patterns if pattern.startswith("!")):
+    patterns = names.lower().replace("[", "[[]").split(",")  # a bracket, as before a port, means itself
+    if any(fnmatch.fnmatchcase(name, pattern[1:]) for pattern in patterns if pattern.startswith("!")):
         return False
-    return any(_matches_pattern(name, pattern) for pattern in patterns)
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _matches_hash(hashed: str, name: str) -> bool:
@@ -139,7 +139,3 @@ def _matches_hash(hashed: str, name: str) -> bool:
         return HostKeys.hash_host(name, hashed) == hashed
     except (ValueError, AssertionError):
         return False
-
-
-def _matches_pattern(name: str, pattern: str) -> bool:
-    return fnmatch.fnmatchcase(name, pattern.replace("[", "[[]"))
