@@ -66,14 +66,13 @@ def find_jobs(tickets: Sequence[JobHandle], host: Host) -> list[str]:
 
 def _query_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, str], dict[str, JobRow]]:
     """Return the Slurm id of each job that has one, by llmb's id, and the rows of the queue by Slurm id."""
+    known = {each.id: each.job_id for each in tickets if each.job_id}
     searches = [shlex.join(["find_job_id", each.id, each.directory]) for each in tickets if not each.job_id]
-    named = [each.job_id for each in tickets if each.job_id]
-    wanted = "" if searches else ",".join(named)  # a job without an id is found by its mark, so query all jobs
+    wanted = "" if searches else ",".join(known.values())  # a job without an id is found by its mark, so query all jobs
     calls = "\n".join([*searches, f"query_queue {shlex.quote(wanted)} || exit 1"])
     lines = run_functions(host, calls, "squeue").splitlines()
     divide = lines.index("queue")
     queue = {row.job_id: row for line in lines[divide + 1 :] if (row := parse_squeue_line(line))}
-    known = {ticket.id: ticket.job_id for ticket in tickets if ticket.job_id}
     known |= {identity: job_id for identity, _, job_id in (each.partition("\t") for each in lines[:divide]) if job_id}
     by_age = sorted((row for row in queue.values() if row.job_id.isdecimal()), key=lambda row: int(row.job_id))
     # the last job, if a task was submitted again; a site may add text to the comment

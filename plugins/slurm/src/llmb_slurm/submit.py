@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePosixPath
 
@@ -31,18 +31,14 @@ def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle
     try:
         for begin in range(0, len(scripts), BATCH_SIZE):
             batch = scripts[begin : begin + BATCH_SIZE]
-            host.put({path: text for script in batch for path, text in _files(script)})
+            files = {f"{script.directory}/job.sh": script.text for script in batch}
+            host.put(files | {path: text for script in batch for path, text in script.files.items()})
             handles |= _submit(batch, host)
     except TargetError as error:
         if any(handle.job_id for handle in handles.values()):
             raise UnknownOutcomeError(*error.faults) from error
         raise
     return handles
-
-
-def _files(script: Script) -> Iterator[tuple[str, str]]:
-    yield f"{script.directory}/job.sh", script.text
-    yield from script.files.items()
 
 
 def _submit(scripts: Sequence[Script], host: Host) -> dict[str, JobHandle]:
