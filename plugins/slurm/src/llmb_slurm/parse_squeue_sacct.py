@@ -117,10 +117,7 @@ def parse_duration_s(text: str) -> int | None:
         return None
     days, *parts = (int(part) if part else None for part in found.groups())
     given = [part for part in parts if part is not None]
-    if days is not None:  # days-hours:minutes:seconds
-        hours, minutes, seconds = (*given, 0, 0)[:3]
-    elif len(given) == 3:
-        hours, minutes, seconds = given
-    else:  # minutes:seconds, or minutes
-        hours, minutes, seconds = 0, *(*given, 0)[:2]
+    if days is None and len(given) < 3:  # minutes:seconds, or minutes
+        given.insert(0, 0)
+    hours, minutes, seconds = (*given, 0, 0)[:3]
     return ((24 * (days or 0) + hours) * 60 + minutes) * 60 + seconds
