@@ -15,12 +15,12 @@ class RunsAndTasks:
     """
 
     def __init__(self, runs: Mapping[str, SessionRun], tasks: Mapping[str, TaskPlan]) -> None:
-        self.runs = {run_id: run_unit(run.plan) for run_id, run in runs.items()}
-        self.tasks = {key: task_unit(task) for key, task in tasks.items()}
-        self.states = dict.fromkeys([*self.runs, *self.tasks], State())
+        self.run_units = {run_id: run_unit(run.plan) for run_id, run in runs.items()}
+        self.task_units = {key: task_unit(task) for key, task in tasks.items()}
+        self.states = dict.fromkeys([*self.run_units, *self.task_units], State())
         self.skipped: dict[str, Exception] = {}
         self.ended_here: set[str] = set()
-        self._session_runs = runs
+        self._runs = runs
 
     def is_left(self, run_id: str) -> bool:
         """Check whether this process still has to do something for a run."""
@@ -28,8 +28,8 @@ class RunsAndTasks:
 
     def driven(self) -> UnitStates:
         """Return the runs that this process drives and that are not over."""
-        run_ids = (run_id for run_id, run in self._session_runs.items() if run.record.locked and self.is_left(run_id))
-        return [(self.runs[run_id], self.states[run_id]) for run_id in run_ids]
+        run_ids = (run_id for run_id, run in self._runs.items() if run.record.locked and self.is_left(run_id))
+        return [(self.run_units[run_id], self.states[run_id]) for run_id in run_ids]
 
     def tasks_are_complete(self, unit: Unit) -> bool:
         """Check whether all tasks that a run depends on are complete."""
@@ -38,8 +38,7 @@ class RunsAndTasks:
 
     def needed_tasks(self) -> set[str]:
         """Return the tasks of all runs that are neither over nor cancelled, also of those that are skipped."""
-        runs = self._session_runs
-        going = [run for run_id, run in runs.items() if self.states[run_id].stage not in ("ending", "ended")]
+        going = [run for run_id, run in self._runs.items() if self.states[run_id].stage not in ("ending", "ended")]
         return {task.key for run in going if not run.record.is_cancelled() for task in run.plan.tasks}
 
     def awaited(self) -> list[tuple[str, str]]:
@@ -55,7 +54,7 @@ class RunsAndTasks:
     def driven_with_tasks(self) -> UnitStates:
         """Return the tasks that the driven runs wait for, and the driven runs."""
         keys = dict.fromkeys(key for key, _ in self.awaited())
-        return [*((self.tasks[key], self.states[key]) for key in keys), *self.driven()]
+        return [*((self.task_units[key], self.states[key]) for key in keys), *self.driven()]
 
 
 def run_unit(plan: RunPlan) -> Unit:

@@ -29,7 +29,7 @@ class TargetLoop:
         self.units = runner.units
         self.logs_grew = False
         self._recorder = recorder
-        self._progress = ProgressReporter(runner.runs, self.units.tasks)
+        self._progress = ProgressReporter(runner.runs, self.units.task_units)
         self._progress_files = ProgressFiles(runner.runs)
         self._transitions = Transitions(runner, self._progress, recorder)
         self._submitting = self._may_have_submitted = False
@@ -70,14 +70,14 @@ class TargetLoop:
     @property
     def ended(self) -> bool:
         """True if nothing is left to do."""
-        return not any(map(self.units.is_left, self.units.runs))
+        return not any(map(self.units.is_left, self.units.run_units))
 
     @property
     def submitted(self) -> bool:
         """True if nothing is left that needs this process, except runs that wait for the jobs of other runs."""
         return all(
             self.units.states[each].stage in (*IN_FLIGHT, "ending") or each in self._admission.without_slot
-            for each in self.units.runs
+            for each in self.units.run_units
             if self.units.is_left(each)
         )
 
@@ -253,7 +253,7 @@ class TargetLoop:
     def _update_references(self) -> None:
         """Note on the target what the runs wait for, and remove the notes about tasks that are over."""
         self.runner.tasks.note_references(self.units.awaited())
-        endings = {key: ending for key in self.units.tasks if (ending := self.units.states[key].ending)}
+        endings = {key: ending for key in self.units.task_units if (ending := self.units.states[key].ending)}
         self.runner.tasks.remove_references(endings)
 
     def _read_logs(self) -> Iterator[Event]:

@@ -98,13 +98,13 @@ class Transitions:
             else:
                 events += map(stamp, decide(unit, self._units.states[unit.id], seen))
         failed = self.commit(events)
-        yield from (event for event in events if event.run_id in self._units.runs and event.run_id not in failed)
+        yield from (event for event in events if event.run_id in self._units.run_units and event.run_id not in failed)
         yield from skipped
         yield from (self.skip(run_id, error) for run_id, error in failed.items())
 
     def commit(self, events: Sequence[Event]) -> dict[str, Exception]:
         """Record events, and then apply them. Return the runs whose events could not be recorded, with the error."""
-        failed = self._writer.write(event for event in events if event.run_id in self._units.runs)
+        failed = self._writer.write(event for event in events if event.run_id in self._units.run_units)
         for event in events:
             if event.run_id not in failed:
                 with keep_error(event.run_id, failed):

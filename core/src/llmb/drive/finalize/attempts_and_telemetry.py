@@ -25,13 +25,12 @@ def add_attempts_and_telemetry(
     cause: Cause,
 ) -> RunResult:
     """Return the result with attempts, goodput and telemetry. ``cause`` is the reason for the end of the job."""
-    done, earlier = logs.series.count, logs.series.earlier_count
     mean_of = max((step.mean_of or 1 for step in logs.series.steps), default=1)
     wall = divide_wall_time(
         attempts,
         result.steady_state,
-        steps=done,
-        earlier_steps=earlier,
+        steps=logs.series.count,
+        earlier_steps=logs.series.earlier_count,
         mean_of=mean_of,
         checkpoints_s=logs.series.checkpoints_s,
     )
