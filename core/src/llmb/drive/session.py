@@ -1,11 +1,10 @@
 """A session: runs that this process drives, as a stream of events."""
 
-from __future__ import annotations
-
 import resource
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import closing
+from typing import Self
 
 import attrs
 
@@ -61,13 +60,13 @@ class Session:
     _notes: list[str] = attrs.field(repr=False, factory=list, kw_only=True)
     _errors: Sequence[Exception] = attrs.field(repr=False, default=(), kw_only=True)
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    async def __aenter__(self) -> Session:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
