@@ -10,9 +10,9 @@ from llmb_slurm.doctor_checks.nodes import (
     available_partitions,
     counted_nodes,
     or_set_in_target,
+    partition_setting,
     partitions,
     set_in_target,
-    setting,
 )
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.rejected_and_stuck_jobs import MINE, find_remedy
@@ -127,17 +127,17 @@ def _closed(name: str, target: Target[SlurmOptions]) -> tuple[str, bool] | None:
 
     Since Slurm 23.02, the accounts of a partition include those below them, which the probe does not know.
     """
-    line, options = target.facts.get(f"settings.{name}", ""), target.options
-    accounts = [options.account.lower()] if options.account else _split(target.facts.get("accounts", ""))
-    groups = target.facts.get("groups", "").split()
+    facts, options = target.facts, target.options
+    accounts = [options.account.lower()] if options.account else _split(facts.get("accounts", ""))
+    groups = facts.get("groups", "").split()
     lists = (("AllowAccounts", accounts), ("AllowGroups", groups), ("AllowQos", [options.qos] if options.qos else []))
     for key, own in lists:
-        allowed = _split(setting(line, key))
+        allowed = _split(partition_setting(facts, name, key))
         if own and allowed and allowed != ["ALL"] and not {*own} & {*allowed}:
-            below = key == "AllowAccounts" and _version(target.facts) >= (23, 2)
+            below = key == "AllowAccounts" and _version(facts) >= (23, 2)
             only = f"{name} is only for {key.removeprefix('Allow').lower()} {', '.join(allowed)}"
             return f"{only}{' and accounts below them' if below else ''}; yours: {', '.join(own)}", not below
-    denied = {*_split(setting(line, "DenyAccounts"))} & {*accounts}
+    denied = {*_split(partition_setting(facts, name, "DenyAccounts"))} & {*accounts}
     if not denied or len(denied) < len(accounts):
         return None
     return f"{name} denies the account {', '.join(sorted(denied))}", True

@@ -12,8 +12,8 @@ from llmb_slurm.doctor_checks.nodes import (
     check_nodes,
     check_nvlink_domain,
     or_set_in_target,
+    partition_setting,
     partitions,
-    setting,
 )
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.parse_squeue_sacct import parse_duration_s
@@ -63,7 +63,7 @@ def _memory(wanted: str, facts: Mapping[str, str], names: Sequence[str]) -> Iter
 
     `sbatch --test-only` accepts such a job, which then waits forever.
     """
-    limits = {name: setting(facts.get(f"settings.{name}", ""), "MaxMemPerNode") for name in names}
+    limits = {name: partition_setting(facts, name, "MaxMemPerNode") for name in names}
     if not all(limit.isdigit() for limit in limits.values()):
         return
     highest_mb = max(map(int, limits.values()))

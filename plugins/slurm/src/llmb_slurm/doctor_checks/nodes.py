@@ -70,9 +70,9 @@ def available_partitions(facts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_shown(name: str, facts: Mapping[str, str]) -> bool:
-    groups = _setting(facts, name, "AllowGroups") or "ALL"
+    groups = partition_setting(facts, name, "AllowGroups") or "ALL"
     is_member = groups == "ALL" or not {*groups.split(",")}.isdisjoint(facts.get("groups", "").split())
-    return is_member and _setting(facts, name, "Hidden") != "YES"
+    return is_member and partition_setting(facts, name, "Hidden") != "YES"
 
 
 def counted_nodes(number: int | str) -> str:
@@ -125,7 +125,7 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
 
 def _compare_with_limits(job: Job, facts: Mapping[str, str], name: str, needs: str) -> DoctorCheck | None:
     """Return the failed check of a job with fewer or more nodes than the partition allows for one job, else None."""
-    least, most = _setting(facts, name, "MinNodes"), _setting(facts, name, "MaxNodes")
+    least, most = partition_setting(facts, name, "MinNodes"), partition_setting(facts, name, "MaxNodes")
     if least.isdigit() and int(least) > job.nodes:
         return _too_few(f"{name} requires at least {counted_nodes(least)} for a job; {needs}", MORE_GPUS)
     if most.isdigit() and int(most) < job.nodes:
@@ -182,7 +182,7 @@ def _domain_of_partition(job: Job, size: int, facts: Mapping[str, str], partitio
     """
     name, plugin = "NVLink domain", facts.get("config.TopologyPlugin")
     wanted = f"the job needs {job.nodes // size} x {size} nodes, each in one domain"
-    key = f"block.{_setting(facts, partition, 'Topology')}/"
+    key = f"block.{partition_setting(facts, partition, 'Topology')}/"
     blocks = [line for fact, line in facts.items() if fact.startswith(key)]
     if not blocks and (not plugin or "block" in plugin):
         return DoctorCheck(name=name, ok=None, detail=f"`scontrol show topology` lists no blocks; {wanted}")
@@ -190,8 +190,8 @@ def _domain_of_partition(job: Job, size: int, facts: Mapping[str, str], partitio
         remedy = "set `segment = false` in [target], and nodelist to nodes of one domain"
         detail = f"Slurm has no blocks of nodes for {partition} (TopologyPlugin is {plugin}); {wanted}"
         return DoctorCheck(name=name, ok=False, detail=detail, remedy=remedy)
-    nodes = [_count_nodes(setting(line, "Nodes")) for line in blocks]
-    limits = {int(limit) for line in blocks if (limit := setting(line, "BlockSize")).isdigit()}
+    nodes = [_count_nodes(_setting(line, "Nodes")) for line in blocks]
+    limits = {int(limit) for line in blocks if (limit := _setting(line, "BlockSize")).isdigit()}
     detail = f"{len(blocks)} blocks of at most {max(nodes)} nodes; {wanted}"
     if limits and max(limits) < size:
         detail = f"segments of {size} nodes are larger than BlockSize {max(limits)} of topology.conf; {wanted}"
@@ -214,11 +214,12 @@ def _count_nodes(hostlist: str) -> int:
     return count
 
 
-def _setting(facts: Mapping[str, str], partition: str, name: str) -> str:
-    return setting(facts.get(f"settings.{partition}", ""), name)
+def partition_setting(facts: Mapping[str, str], partition: str, name: str) -> str:
+    """Return a setting of a partition, or "" if it is unknown."""
+    return _setting(facts.get(f"settings.{partition}", ""), name)
 
 
-def setting(line: str, name: str) -> str:
+def _setting(line: str, name: str) -> str:
     """Return a value of ``scontrol -o show``, or "" if the line lacks it."""
     found = re.search(rf"(?:^|\s){name}=(\S*)", line)
     return found[1] if found else ""
