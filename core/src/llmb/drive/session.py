@@ -4,7 +4,7 @@ import resource
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
@@ -24,6 +24,9 @@ from llmb.values.errors import LlmbError
 from llmb.values.run_states import Until
 from llmb.values.texts.error_text import describe_error
 from llmb.values.types.check_arguments import check_arguments
+
+if TYPE_CHECKING:  # most programs have no event loop
+    import asyncio
 
 RECORDING_PAUSE_S = 0.1
 """Pause between two ticks while records of a sweep are still being created."""
@@ -74,11 +77,8 @@ class Session:
         import asyncio  # most programs have no event loop
 
         closing = asyncio.ensure_future(asyncio.to_thread(self.close))
-        try:
-            await asyncio.shield(closing)
-        finally:
-            if not closing.done():
-                await asyncio.wait([closing])
+        await _finish(closing)
+        closing.result()
 
     def close(self) -> None:
         """Detach: finish recording, let other processes drive the runs, and close the connections to all hosts."""
@@ -153,9 +153,11 @@ class Session:
                 else:
                     yield step
         finally:
-            if work and not work.done():  # cancelled during a tick, which continues in its thread
-                await asyncio.wait([work])
-            steps.close()
+            try:
+                if work:  # cancelled during a tick, which continues in its thread
+                    await _finish(work)
+            finally:
+                steps.close()
 
     def _steps(self, until: Until) -> Generator[Event | float, None, None]:
         """Drive the runs. Yield events, and between two polls the time in s to wait."""
@@ -245,6 +247,20 @@ def _allow_open_files(count: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < needed:
         highest = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (highest, hard))
+
+
+async def _finish(work: "asyncio.Future[Any]") -> None:
+    """Wait until work is done, also if the task is cancelled meanwhile, once or more often. Then raise that."""
+    import asyncio  # most programs have no event loop
+
+    cancelled = None
+    while not work.done():
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled:
+        raise cancelled
 
 
 def _is_done(loop: TargetLoop, until: Until) -> bool:
