@@ -51,7 +51,7 @@ class EffectRunner:
 
     def poll(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Query the scheduler once for all jobs, and the host once for all detached tasks. Raise TargetError."""
-        found = poll_jobs(((self._handle(*each), each[0].runs_on) for each in units), self.group)
+        found = poll_jobs(((self._handle(*each), each.unit.runs_on) for each in units), self.group)
         yield from mask_reasons((unit, found[unit.id], self._script(unit)) for unit, _ in units)
 
     def cancel(self, units: UnitStates) -> Iterator[UnitObservation]:
@@ -92,10 +92,10 @@ class EffectRunner:
 
     def submit(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Submit tasks, then runs. What was submitted before is not submitted again. Raise TargetError."""
-        if tasks := [each for each in units if each[0].kind == "task"]:
+        if tasks := [each for each in units if each.unit.kind == "task"]:
             yield from self.tasks.submit(tasks)
-        runs = [each for each in units if each[0].kind == "run"]
-        lacking = [each for each in runs if missing_secrets(self.runs[each[0].id].plan.script)]
+        runs = [each for each in units if each.unit.kind == "run"]
+        lacking = [each for each in runs if missing_secrets(self.runs[each.unit.id].plan.script)]
         if lacking:
             yield from self._find_jobs(lacking)
         left_out = {unit.id for unit, _ in lacking}
@@ -132,14 +132,14 @@ class EffectRunner:
 
         Runs get their result, unless the history of their job is not complete yet. Tasks are checked.
         """
-        new = [(unit, state) for unit, state in units if not self.finalizer.is_waiting(unit.id)]
-        never = [self._handle(*each) for each in new if each[1].job_status and each[1].job_status.unsatisfiable]
+        new = [each for each in units if not self.finalizer.is_waiting(each.unit.id)]
+        never = [self._handle(*each) for each in new if each.state.job_status and each.state.job_status.unsatisfiable]
         if never:
             self.group.scheduler.cancel(tickets=never, host=self.group.host)
-        if runs := [each for each in units if each[0].kind == "run"]:
+        if runs := [each for each in units if each.unit.kind == "run"]:
             self._release_tasks(runs)
             yield from self.finalizer.finalize(runs)
-        if tasks := [each for each in units if each[0].kind == "task"]:
+        if tasks := [each for each in units if each.unit.kind == "task"]:
             yield from self.tasks.finalize(tasks)
 
     def _release_tasks(self, units: UnitStates) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from llmb.drive.session_run import SessionRun
 from llmb.plan_tasks import TaskPlan
 from llmb.planning import RunPlan
-from llmb.state_machine.units import State, Unit, UnitStates
+from llmb.state_machine.units import State, Unit, UnitState, UnitStates
 
 
 class RunsAndTasks:
@@ -29,7 +29,7 @@ class RunsAndTasks:
     def driven(self) -> UnitStates:
         """Return the runs that this process drives and that are not over."""
         run_ids = (run_id for run_id, run in self._runs.items() if run.record.locked and self.is_left(run_id))
-        return [(self.run_units[run_id], self.states[run_id]) for run_id in run_ids]
+        return [UnitState(self.run_units[run_id], self.states[run_id]) for run_id in run_ids]
 
     def tasks_are_complete(self, unit: Unit) -> bool:
         """Check whether all tasks that a run depends on are complete."""
@@ -54,7 +54,7 @@ class RunsAndTasks:
     def driven_with_tasks(self) -> UnitStates:
         """Return the tasks that the driven runs wait for, and the driven runs."""
         keys = dict.fromkeys(key for key, _ in self.awaited())
-        return [*((self.task_units[key], self.states[key]) for key in keys), *self.driven()]
+        return [*(UnitState(self.task_units[key], self.states[key]) for key in keys), *self.driven()]
 
 
 def run_unit(plan: RunPlan) -> Unit:

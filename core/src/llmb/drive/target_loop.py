@@ -17,7 +17,7 @@ from llmb.records.record import stamp
 from llmb.state_machine.decide import EFFECTS, Effect, needs_poll, next_effect
 from llmb.state_machine.events import Event, Note, SubmissionUnanswered
 from llmb.state_machine.observations import NotSubmitted, UnitObservation
-from llmb.state_machine.units import IN_FLIGHT, NOT_SUBMITTED, State, Unit, UnitStates
+from llmb.state_machine.units import IN_FLIGHT, NOT_SUBMITTED, UnitState, UnitStates
 from llmb.values.errors import BusyError, LlmbError, TargetError, UnknownOutcomeError, UnreachableError
 
 
@@ -139,7 +139,7 @@ class TargetLoop:
             and (state.stage in NOT_SUBMITTED or (state.stage == "submitting" and unit.id in self.runner.not_submitted))
         ]
         yield from self._transitions.record([(unit, NotSubmitted(str(error))) for unit in certain])
-        ending = [(unit, self.units.states[unit.id]) for unit in certain if self.units.is_left(unit.id)]
+        ending = [UnitState(unit, self.units.states[unit.id]) for unit in certain if self.units.is_left(unit.id)]
         with suppress(TargetError):  # the user sees the first error
             yield from self._transitions.record(self.runner.finalize(ending))
 
@@ -153,7 +153,7 @@ class TargetLoop:
 
     def _poll_and_perform(self) -> Iterator[Event]:
         yield from self._transitions.lock_runs()
-        polled = list(self.runner.poll([each for each in self.units.driven_with_tasks() if needs_poll(each[1])]))
+        polled = list(self.runner.poll([each for each in self.units.driven_with_tasks() if needs_poll(each.state)]))
         self._progress.note_reasons(polled)
         note_requeues(self.runner, polled)
         yield from self._transitions.record(polled)
@@ -179,11 +179,11 @@ class TargetLoop:
 
     def _due_effect(self, performed: Collection[tuple[str, Effect]]) -> tuple[Effect, UnitStates] | None:
         """Return the next effect and its units, without those for which this tick performed it already."""
-        due: dict[Effect, list[tuple[Unit, State]]] = {}
-        for unit, state in self.units.driven_with_tasks():
-            effect = next_effect(unit, state)
-            if effect and (unit.id, effect) not in performed:
-                due.setdefault(effect, []).append((unit, state))
+        due: dict[Effect, list[UnitState]] = {}
+        for each in self.units.driven_with_tasks():
+            effect = next_effect(each.unit, each.state)
+            if effect and (each.unit.id, effect) not in performed:
+                due.setdefault(effect, []).append(each)
         return next(((effect, due[effect]) for effect in EFFECTS if effect in due), None)
 
     def _perform(self, effect: Effect, units: UnitStates, performed: set[tuple[str, Effect]]) -> Iterator[Event]:
@@ -194,7 +194,7 @@ class TargetLoop:
             case "drop_references":
                 yield from self._transitions.record(self.runner.drop_references(units))
             case "finalize":
-                new = [each for each in units if self.runner.finalizer.is_new(each[0].id)]
+                new = [each for each in units if self.runner.finalizer.is_new(each.unit.id)]
                 yield from self._progress.report_copying(new)
                 yield from self._transitions.record(self.runner.finalize(units))
             case "check":

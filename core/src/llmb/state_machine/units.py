@@ -1,7 +1,7 @@
 """Units of work, which are runs and the tasks that they share, and their states."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import attrs
 
@@ -90,5 +90,12 @@ class State:
         return "submitting" if self.handed_over else "preparing" if self.task else "planned"
 
 
-UnitStates = Sequence[tuple[Unit, State]]
+class UnitState(NamedTuple):
+    """A unit with its state."""
+
+    unit: Unit
+    state: State
+
+
+UnitStates = Sequence[UnitState]
 """Units with their states."""

@@ -55,11 +55,11 @@ class RunFinalizer:
 
     def finalize(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Finalize runs, except those whose history is not complete or whose logs cannot be read. Raise TargetError."""
-        failed = self._prepare([each for each in units if not self.is_waiting(each[0].id)])
+        failed = self._prepare([each for each in units if not self.is_waiting(each.unit.id)])
         yield from ((unit, failed[unit.id]) for unit, _ in units if unit.id in failed)
-        prepared = [each for each in units if self.is_waiting(each[0].id)]
-        histories = self._query_histories([each for each in prepared if each[1].submitted])
-        ready = [each for each in prepared if not _is_awaited(each[1], histories.get(each[0].id))]
+        prepared = [each for each in units if self.is_waiting(each.unit.id)]
+        histories = self._query_histories([each for each in prepared if each.state.submitted])
+        ready = [each for each in prepared if not _is_awaited(each.state, histories.get(each.unit.id))]
         files = self._read_own_files(unit.id for unit, state in ready if state.submitted)
         for unit, _ in ready:
             script = self._runs[unit.id].plan.script
@@ -83,7 +83,7 @@ class RunFinalizer:
         failed |= {run_id: error for run_id, error in follower.read(read, is_last=True) if error}
         self._secrets.remove(self._runs[unit.id].plan.script for unit, state in units if state.handed_over)
         left = {*failed, *follower.unreadable}
-        self._statuses |= self._explain_ends([each for each in units if each[0].id not in left])
+        self._statuses |= self._explain_ends([each for each in units if each.unit.id not in left])
         return failed
 
     def _read_own_files(self, run_ids: Iterable[str]) -> Mapping[str, bytes]:
