@@ -1,6 +1,10 @@
 """Secrets in logs, replaced by as many asterisks while logs are copied.
 
 The size of a copy is the offset up to which its log was read, so masking never changes the number of bytes.
+
+A log is masked in blocks. Of a block that ends in a possible beginning of a secret, the part before it is returned, and
+the next block begins with it. If the secret is ``s3cret-value``, "token: s3cr" becomes "token: ", and the next block is
+"s3cr" with what the log has by then: "s3cret-value ok" becomes "************ ok", and "s3crow" remains.
 """
 
 import json
@@ -13,61 +17,8 @@ from urllib.parse import quote, quote_plus
 
 from llmb.logs.search_many_texts import MOST_TOGETHER, search_for
 from llmb.records.log_copies.mask_cut_lines import SHORTEST, CutLines, begin_of_unfinished_line
+from llmb.records.log_copies.token_shapes import CUT_OFF, ENDS_IN_WORD, LONGEST, TOKENS, UNFINISHED
 from llmb.values.variable_names import SECRET_NAME
-
-LONGEST_TOKEN = 512
-"""The most bytes of a token that is recognized by its shape."""
-
-_WORD = rb"[A-Za-z0-9_-]"
-_REST = rb"%s{16,%d}" % (_WORD, LONGEST_TOKEN)
-_SHAPES = {
-    **dict.fromkeys((b"hf_oauth_", b"hf_jwt_"), _REST),  # Hugging Face
-    **dict.fromkeys((b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"), _REST),
-    **dict.fromkeys((b"dckr_pat_", b"dckr_oat_"), _REST),  # of a registry of images: of a user, of an organization
-    **dict.fromkeys((b"nvapi-", b"glpat-", b"xoxb-", b"xoxp-"), _REST),
-    **dict.fromkeys((b"sk-proj-", b"sk-ant-", b"sk-svcacct-"), _REST),  # OpenAI, Anthropic
-    b"pypi-AgE": _REST,  # PyPI
-}
-"""Beginnings of tokens that no other text has, each with the rest of the token as a regular expression.
-
-Sources: the publishers' pages on tokens.
-"""
-
-_AMBIGUOUS_SHAPES = {
-    # Hugging Face and GitHub, but not names such as hf_model_to_local_model
-    **dict.fromkeys((b"hf_", b"github_pat_"), rb"[A-Za-z0-9]{16}%s{0,%d}" % (_WORD, LONGEST_TOKEN - 16)),
-    b"wandb_v1_": _REST,  # 77 characters, accepted since wandb 0.22.3
-    b"sk-": rb"%s{32,%d}" % (_WORD, LONGEST_TOKEN),  # older keys of OpenAI, and others
-    b"AIza": _WORD + rb"{35}(?!%s)" % _WORD,  # API keys of Google, which have 39 characters
-    b"npm_": rb"[A-Za-z0-9]{36}(?!%s)" % _WORD,
-    **dict.fromkeys((b"AKIA", b"ASIA"), rb"[A-Z0-9]{16}(?![A-Za-z0-9])"),  # ids of AWS keys, which have 20 characters
-}
-"""Beginnings of tokens that ordinary words also have, each with the rest of the token as a regular expression.
-
-Only a whole token is masked, because the beginning alone may be that of a word.
-"""
-
-_LONGEST_USER = 128
-_AUTHORITY = rb'[^\s/?#"<>]'
-_USER = rb'[^\s/?#"<>:@]{0,%d}' % _LONGEST_USER
-_URL = {b"://": re.compile(rb"://%s:(%s{1,%d})@" % (_USER, _AUTHORITY, LONGEST_TOKEN))}
-"""The password in a URL, such as that of a proxy. It ends at the last @ before the path (RFC 3986, section 3.2)."""
-
-
-def _begin(prefix: bytes) -> bytes:
-    """Return the expression for the beginning of a token. ``sk-`` within a word, such as task-1, begins no token."""
-    return prefix + (rb"(?<!%s.{%d})" % (_WORD, len(prefix)) if prefix.startswith(b"sk-") else b"")
-
-
-_TOKENS = {prefix: re.compile(_begin(prefix) + rest) for prefix, rest in (_SHAPES | _AMBIGUOUS_SHAPES).items()} | _URL
-_LONGEST = _LONGEST_USER + 1 + LONGEST_TOKEN  # a user, a colon and a password
-_UNFINISHED = re.compile(
-    rb"(?:(?:%s)%s{0,%d}|://%s{0,%d})\Z"
-    % (b"|".join(_SHAPES | _AMBIGUOUS_SHAPES), _WORD, LONGEST_TOKEN - 1, _AUTHORITY, _LONGEST)
-)
-_CUT_OFF = re.compile(rb"(?:%s)%s{0,%d}\Z" % (b"|".join(map(_begin, _SHAPES)), _WORD, LONGEST_TOKEN - 1))
-_ENDS_IN_WORD = re.compile(_WORD + rb"\Z")
-
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Control characters, which are blanks in the last output of a detached job."""
@@ -96,7 +47,7 @@ class SecretMask:
         known = {written.encode(errors="surrogateescape") for value in values for written in _spellings(value)}
         self._known = sorted((each for each in known if len(each) >= SHORTEST), key=len, reverse=True)
         self._values = re.compile(b"|".join(map(re.escape, self._known)))
-        self._search_texts = (*self._known, *_TOKENS)
+        self._search_texts = (*self._known, *TOKENS)
         self._cut_lines = CutLines(self._known)
 
     def mask(self, data: bytes, *, is_last: bool = False) -> bytes:
@@ -104,7 +55,7 @@ class SecretMask:
 
         If ``is_last``, no more data follows, so that the end is returned, too.
         """
-        end = _begin_of_unfinished_secret(data, self._known, _CUT_OFF) if is_last else self._uncertain_begin(data)
+        end = _begin_of_unfinished_secret(data, self._known, CUT_OFF) if is_last else self._uncertain_begin(data)
         spans: list[tuple[int, int]] = []
         for secret in self._present(data):
             for found in secret.finditer(data):  # a value may be within a token
@@ -129,9 +80,9 @@ class SecretMask:
 
         One byte of a word before it counts too, because the next block needs it to recognize the word.
         """
-        begin = _begin_of_unfinished_secret(data, self._search_texts, _UNFINISHED)
+        begin = _begin_of_unfinished_secret(data, self._search_texts, UNFINISHED)
         begin = min(begin, begin_of_unfinished_line(data))
-        return begin - 1 if _ENDS_IN_WORD.search(data, max(0, begin - 1), begin) else begin
+        return begin - 1 if ENDS_IN_WORD.search(data, max(0, begin - 1), begin) else begin
 
     def _present(self, data: bytes) -> Iterator[re.Pattern[bytes]]:
         """Yield the secrets of which data has a part. Most blocks have none, which one search shows."""
@@ -139,13 +90,13 @@ class SecretMask:
             return
         if any(value in data for value in self._known):
             yield self._values
-        yield from (token for prefix, token in _TOKENS.items() if prefix in data)
+        yield from (token for prefix, token in TOKENS.items() if prefix in data)
 
 
 def _begin_of_unfinished_secret(data: bytes, secrets: Iterable[bytes], unfinished: re.Pattern[bytes]) -> int:
     """Return the offset at the end of data at which one of these secrets or patterns begins, or the end of data."""
     begin = len(data) - max((_overlap(data, secret) for secret in secrets), default=0)
-    found = unfinished.search(data, max(0, len(data) - _LONGEST - len(b"://")))
+    found = unfinished.search(data, max(0, len(data) - LONGEST - len(b"://")))
     return min(begin, found.start()) if found else begin
 
 
