@@ -1,7 +1,5 @@
 """Change of the step time between two groups of runs, with a margin that separates the change from noise."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence

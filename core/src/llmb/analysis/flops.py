@@ -7,8 +7,6 @@ Two publishers count the same model differently, by 5 to 20 %. So two values of 
 both use the same formula.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

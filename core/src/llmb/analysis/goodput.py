@@ -5,8 +5,6 @@ proportion of the time that was spent making productive, preserved training prog
 disruptions are lost time.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ runs therefore starts from 0.5 % with 3 degrees of freedom: 109 groups of repeat
 standard deviation of 0.11 % at the median, 0.7 % at p90 and 1.3 % at p95.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

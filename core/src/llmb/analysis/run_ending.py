@@ -18,8 +18,6 @@ If the scheduler reports only that the job failed, that its end is unknown, or t
 missing, a message of the scheduler in the job's log replaces this cause. `CAUSES` contains the texts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Set
 from typing import Literal
 

@@ -6,8 +6,6 @@ grows with the number of ranks, and for few ranks, because their spread is uncer
 ranks, at most 2 % of the runs have a rank that is called slow.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence

@@ -4,8 +4,6 @@ MSER drops as many first steps as minimise the standard error of the mean of the
 spikes, such as checkpoints, which would otherwise decide where the steady state begins.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

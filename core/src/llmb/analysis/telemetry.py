@@ -4,8 +4,6 @@ Only busy samples count, so that start-up and exit do not lower the mean power. 
 pause: nvidia-smi reports the mean power of a second, in which a GPU that starts or stops was partly idle.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

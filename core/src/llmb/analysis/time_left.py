@@ -1,7 +1,5 @@
 """The time that the remaining steps of a run take, and the steps until a time limit."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 

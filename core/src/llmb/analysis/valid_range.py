@@ -1,7 +1,5 @@
 """Valid ranges of logged numbers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

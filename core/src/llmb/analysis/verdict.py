@@ -4,8 +4,6 @@ The margin separates a slow system from noise. A repeat does not count if its wi
 for example because a checkpoint was written in the window.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """New plugins from templates: complete projects that pass their own tests."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Causes for which a job ends: the words of schedulers and their log messages, with what llmb prints for each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

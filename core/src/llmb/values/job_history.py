@@ -1,7 +1,5 @@
 """History of a job: its attempts, as a scheduler or the job itself recorded them."""
 
-from __future__ import annotations
-
 import attrs
 
 from llmb.values.types.check_types import typed_fields

@@ -1,7 +1,5 @@
 """The status of jobs as a scheduler reports it."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import attrs

@@ -1,7 +1,5 @@
 """The content of a report on recorded runs, as renderers of extensions get it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Phases of a MaxText job: one training, or profile, conversion and performance run (PGLE)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

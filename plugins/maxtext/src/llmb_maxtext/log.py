@@ -1,7 +1,5 @@
 """Parser of MaxText's step lines, of every version."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

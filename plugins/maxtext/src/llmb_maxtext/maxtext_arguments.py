@@ -1,7 +1,5 @@
 """MaxText's ``key=value`` arguments: the recipe's, then those that model, batch and device mesh determine."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Options of MaxText in [framework]."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import attrs

@@ -1,7 +1,5 @@
 """Framework plugin for MaxText."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from llmb import (

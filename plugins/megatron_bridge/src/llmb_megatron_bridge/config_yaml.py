@@ -1,7 +1,5 @@
 """YAML configuration file of release 25.10, for settings that its script has no arguments for."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -5,8 +5,6 @@ hold. Each condition is a value, a list of values or a comparison such as ``"> 8
 of the rules before it.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Mapping

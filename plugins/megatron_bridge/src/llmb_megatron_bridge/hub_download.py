@@ -1,7 +1,5 @@
 """Configurations and tokenizers of models at Hugging Face, in the cache that all runs share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from llmb import Run, Task, assignments, resource_text

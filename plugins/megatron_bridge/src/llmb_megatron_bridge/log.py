@@ -1,7 +1,5 @@
 """Parser of the step lines of Megatron-LM, its forks and Megatron-Bridge."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

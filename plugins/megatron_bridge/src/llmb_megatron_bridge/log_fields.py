@@ -1,7 +1,5 @@
 """Fields of an iteration line, of every version and fork of Megatron."""
 
-from __future__ import annotations
-
 import re
 
 _NAMES = {

@@ -1,7 +1,5 @@
 """Options of Megatron-Bridge in [framework]."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

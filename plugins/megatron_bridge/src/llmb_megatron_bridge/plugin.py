@@ -1,7 +1,5 @@
 """Framework plugin for Megatron-Bridge."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ A recipe states each as a table ``[framework.preparations.NAME]``. The command w
 folder gets its final name when it is complete, so that no run reads what an interrupted job leaves.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from typing import Any

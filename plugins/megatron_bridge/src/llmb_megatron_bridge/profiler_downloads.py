@@ -1,7 +1,5 @@
 """Parts of the profiler that the publisher's wrapper mounts over those in the image, for captures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

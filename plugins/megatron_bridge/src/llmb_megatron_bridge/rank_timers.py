@@ -1,7 +1,5 @@
 """Compute times of all ranks, which Megatron prints after a step with ``timing_log_option = "all"``."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 

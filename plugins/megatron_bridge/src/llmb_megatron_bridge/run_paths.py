@@ -1,7 +1,5 @@
 """Paths and values that recipes name in braces, besides those that every framework has."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from llmb import Repository, Run, with_paths

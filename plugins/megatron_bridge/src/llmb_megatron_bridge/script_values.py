@@ -1,7 +1,5 @@
 """Values of a run by the names that recipes use: for the arguments of the script and for rules of the environment."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

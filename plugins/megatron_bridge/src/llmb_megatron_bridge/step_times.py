@@ -1,7 +1,5 @@
 """Pairing of Megatron-Bridge's two lines per step, of which one has no step number."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import islice, pairwise

@@ -1,7 +1,5 @@
 """Training phase: wrapper, script, its arguments and the overrides of Megatron-Bridge's configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Validation of a run against what Megatron-Bridge and the release of its scripts support."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

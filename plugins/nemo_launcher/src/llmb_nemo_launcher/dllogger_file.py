@@ -3,8 +3,6 @@
 Its format is in NVIDIA/dllogger, dllogger/logger.py (JSONStreamBackend).
 """
 
-from __future__ import annotations
-
 from llmb_nemo_launcher.json_record import json_after
 
 _MARKER = b"DLLL "

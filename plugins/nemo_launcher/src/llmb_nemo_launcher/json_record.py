@@ -1,7 +1,5 @@
 """JSON objects in lines of a log."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

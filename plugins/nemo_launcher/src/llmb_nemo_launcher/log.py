@@ -1,7 +1,5 @@
 """Parser of NeMo's step lines: the progress bar and the DLLogger file of NeMo 1, and the lines of NeMo 2."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

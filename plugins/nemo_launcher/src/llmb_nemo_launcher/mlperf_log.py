@@ -4,8 +4,6 @@ Their keys are in mlcommons/logging, mlperf_logging/mllog/constants.py. Times an
 each step or of each block of steps between two evaluations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

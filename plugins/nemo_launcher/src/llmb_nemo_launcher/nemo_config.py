@@ -1,7 +1,5 @@
 """NeMo's configuration: the YAML file and the Hydra overrides of a run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Options of NeMo Launcher in [framework]."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import attrs

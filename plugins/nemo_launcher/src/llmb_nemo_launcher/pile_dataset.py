@@ -1,7 +1,5 @@
 """Tasks that create the shards of the Pile with the three stages of NeMo Launcher, and their checks."""
 
-from __future__ import annotations
-
 import functools
 import shlex
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Paths on the target that a recipe names in braces."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Keys of [framework] in recipes of NeMo Launcher."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 

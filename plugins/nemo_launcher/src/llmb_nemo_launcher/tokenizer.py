@@ -1,7 +1,5 @@
 """Task that places the tokenizer of a recipe into the cache, and the check that it is complete."""
 
-from __future__ import annotations
-
 import functools
 import json
 import shlex

@@ -1,7 +1,5 @@
 """Training job: NeMo's program with its configuration, optionally captured by nsys or traced by NCCL."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

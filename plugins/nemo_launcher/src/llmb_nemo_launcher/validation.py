@@ -1,7 +1,5 @@
 """Validation of a run against what NeMo and its recipes support."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ Recipes and workload specs follow the same rules. Each function yields all error
 (``model.layers``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from llmb.values.errors import Fault

@@ -1,7 +1,5 @@
 """Small HTML tables for notebooks, with all text escaped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from html import escape
 
