@@ -150,21 +150,11 @@ def _put(tree: dict[str, Any], key: str, value: Any) -> None:
     tree[last] = value
 
 
-def has_key(tree: Mapping[str, Any], key: str, *, table: bool = False) -> bool:
-    """Check whether the configuration contains a dotted key; with ``table``, whether the key is a table."""
-    node: Any = tree
-    for name in key.split("."):
-        if not isinstance(node, Mapping) or name not in node:
-            return False
-        node = node[name]
-    return isinstance(node, Mapping) or not table
-
-
-def dotted_keys(tree: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Return every dotted key of the configuration."""
-    found = []
+def dotted_items(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return every dotted key of the configuration with its value: tables, and the keys in them."""
+    found = {}
     for name, value in tree.items():
-        found.append(f"{prefix}{name}")
+        found[f"{prefix}{name}"] = value
         if isinstance(value, Mapping):
-            found += dotted_keys(value, f"{prefix}{name}.")
+            found |= dotted_items(value, f"{prefix}{name}.")
     return found

@@ -1,6 +1,6 @@
 """Validation of a run against what NeMo and its recipes support."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from llmb import (
@@ -15,7 +15,7 @@ from llmb import (
     nearest_name,
     unsupported_degrees,
 )
-from llmb_nemo_launcher.nemo_config import DECIDED, config_tree, dotted_keys, has_key
+from llmb_nemo_launcher.nemo_config import DECIDED, config_tree, dotted_items
 
 FLAGS = {"fp8": "workload.dtype", "tp": "parallelism.tp", "pp": "parallelism.pp"}
 
@@ -70,7 +70,7 @@ def _check_config(run: Run[Any]) -> Iterator[Fault]:
     """Yield an error for each override that contradicts the spec or that Hydra would not apply as intended."""
     if not run.options.config:
         return
-    tree = config_tree(run)
+    known = dotted_items(config_tree(run))
     flags = {key: FLAGS[cause] for cause, keys in run.settings["flags"].items() for key in keys}
     decided = {**DECIDED, **flags}
     for name, value in run.options.config.items():
@@ -79,13 +79,13 @@ def _check_config(run: Run[Any]) -> Iterator[Fault]:
             yield fault
         elif name.startswith("~"):
             yield Fault(message="would remove a key", key=key, expected="a key of the configuration")
-        elif name == f"+{bare}" and has_key(tree, bare):
+        elif name == f"+{bare}" and bare in known:
             message = "would add a key that already exists"
             yield Fault(message=message, key=key, expected=f"{bare}, or ++{bare}")
-        elif name == bare and not has_key(tree, bare):
-            message, nearest = "unknown key of the configuration", nearest_name(bare, dotted_keys(tree))
+        elif name == bare and bare not in known:
+            message, nearest = "unknown key of the configuration", nearest_name(bare, known)
             yield Fault(message=message, key=key, expected=f"an existing key, or +{bare} to add it", nearest=nearest)
-        elif has_key(tree, bare, table=True) and not isinstance(value, str):  # a string may be null or a complete table
+        elif isinstance(known.get(bare), Mapping) and not isinstance(value, str):  # which may be null or a table
             yield Fault(message="would replace a table", key=key, expected=f"one of its keys, as {bare}.name")
 
 
