@@ -15,15 +15,12 @@ LONGEST_NAME = 120
 
 def draw_run_ids(workload: Workload) -> Workload:
     """Return the workload with a new id and a directory for each run. No two runs of the workload share an id."""
-    drawn: set[str] = set()
-
-    def draw(spec: RunSpec) -> RunSpec:
+    drawn: dict[str, RunSpec] = {}
+    for spec in workload.runs:
         while (run_id := _random_id(spec.run.name)) in drawn:
             pass
-        drawn.add(run_id)
-        return spec.with_run_id(run_id)
-
-    return attrs.evolve(workload, runs=tuple(draw(spec) for spec in workload.runs))
+        drawn[run_id] = spec.with_run_id(run_id)
+    return attrs.evolve(workload, runs=tuple(drawn.values()))
 
 
 def _random_id(name: str) -> str:
