@@ -5,7 +5,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from llmb.values.texts.error_text import format_value, invalid_value
 
@@ -51,8 +51,6 @@ def _accepts(kind: Any, value: object) -> bool:
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
         return True
-    if origin is Annotated:
-        return _accepts(inner[0], value)
     if origin in (Union, types.UnionType):
         return any(_accepts(each, value) for each in inner)
     if origin is Literal:
@@ -81,8 +79,6 @@ def _describe_mismatch(kind: Any, value: object) -> str:
 def _describe(kind: Any) -> str:
     """Return an annotated type as programs write it."""
     origin, inner = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return _describe(inner[0])
     if origin in (Union, types.UnionType):
         return " or ".join(map(_describe, inner))
     if origin is Literal:
