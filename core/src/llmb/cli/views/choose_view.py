@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import closing, contextmanager, redirect_stderr
 
 from llmb.cli import output
 from llmb.cli.views.plain_view import PlainView, View
@@ -23,7 +23,7 @@ def open_view() -> Iterator[View]:
         yield View()
         return
     if not sys.stderr.isatty() or os.environ.get("TERM") in (None, "", "dumb", "unknown"):  # which move no cursor
-        with PlainView() as plain:
+        with closing(PlainView()) as plain:
             yield plain
         return
     from llmb.cli.views.live_area import LinesAbove, LiveArea

@@ -36,10 +36,8 @@ class PlainView(View):
         self._shown: dict[str, tuple[object, ...]] = {}
         self._timer: threading.Timer | None = None
 
-    def __enter__(self) -> PlainView:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
+    def close(self) -> None:
+        """Print no activity that has just begun."""
         self._stop_timer()
 
     def show(self, event: llmb.Event) -> None:
