@@ -198,16 +198,15 @@ def _convert_items(
         if kinds.unchanged.issuperset(map(type, values)):  # most lists and tables of a sweep
             return values
         kinds = [kinds] * len(values)
-    try:
-        return [kind.convert(value) for value, kind in zip(values, kinds, strict=True)]
-    except InvalidValueError:
-        errors: list[Fault] = []
-        for index, (value, kind) in enumerate(zip(values, kinds, strict=True)):
-            try:
-                kind.convert(value)
-            except InvalidValueError as error:
-                errors += with_prefix(key_of(index), error.errors)
-        raise InvalidValueError(*errors) from None
+    converted, errors = [], list[Fault]()
+    for index, (value, kind) in enumerate(zip(values, kinds, strict=True)):
+        try:
+            converted.append(kind.convert(value))
+        except InvalidValueError as error:
+            errors += with_prefix(key_of(index), error.errors)
+    if errors:
+        raise InvalidValueError(*errors)
+    return converted
 
 
 def _any(value: Any) -> Any:
