@@ -184,14 +184,9 @@ def _leaving_out(marked: _MarkedMethod) -> Callable[..., Any]:
 
 
 def _argument_problems(marked: _MarkedMethod, hook: Callable[..., Any]) -> Iterator[str]:
-    name, named, passed = marked.name, marked.parameters, _passed_arguments(hook)
+    name, named = marked.name, marked.parameters
+    passed = [each for each in inspect.signature(hook).parameters if each != "self"]
     if unknown := [each.name for each in named if each.default is each.empty and each.name not in passed]:
         yield f"{name}() requires {', '.join(unknown)}, but the hook passes {', '.join(passed) or 'no argument'}"
     elif positional := [each.name for each in named if each.kind is each.POSITIONAL_ONLY]:
         yield f"{name}() takes {', '.join(positional)} by position only, but hooks are called by keyword"
-
-
-@functools.cache
-def _passed_arguments(hook: Callable[..., Any]) -> list[str]:
-    """Return the arguments that llmb passes to the implementations of a hook."""
-    return [each for each in inspect.signature(hook).parameters if each != "self"]
