@@ -23,14 +23,8 @@ def with_changes(value: T, **changes: Any) -> T:
     for name, convert in converters.items():
         item = convert(changes[name]) if name in changes else getattr(value, name)
         object.__setattr__(copy, name, item)  # because frozen classes forbid assignments
-    if _has_validators(cls):
-        attrs.validate(copy)
+    attrs.validate(copy)
     return cast("T", copy)
-
-
-@functools.cache
-def _has_validators(cls: type) -> bool:
-    return any(field.validator for field in attrs.fields(cls))
 
 
 @functools.cache
