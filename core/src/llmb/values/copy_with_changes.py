@@ -1,7 +1,6 @@
 """Copy a frozen value with other values of some fields."""
 
-import functools
-from collections.abc import Callable, Mapping
+import copy
 from typing import Any, TypeVar, cast
 
 import attrs
@@ -15,18 +14,12 @@ def with_changes(value: T, **changes: Any) -> T:
     The class has `typed_fields` and no ``__attrs_post_init__``. Only the changed fields are converted, because the
     others are those of a valid value. All validators run. Raise TypeError for a name that is no field.
     """
-    cls: type = type(value)
-    converters = _converters(cls)
-    if unknown := changes.keys() - converters.keys():
+    cls: Any = type(value)
+    fields: dict[str, Any] = attrs.fields_dict(cls)
+    if unknown := changes.keys() - fields.keys():
         raise TypeError(f"{cls.__name__} has no field {', '.join(sorted(unknown))}")
-    copy: Any = object.__new__(cls)
-    for name, convert in converters.items():
-        item = convert(changes[name]) if name in changes else getattr(value, name)
-        object.__setattr__(copy, name, item)  # because frozen classes forbid assignments
-    attrs.validate(copy)
-    return cast("T", copy)
-
-
-@functools.cache
-def _converters(cls: type) -> Mapping[str, Callable[[Any], Any]]:
-    return {field.name: field.converter for field in attrs.fields(cls)}
+    changed: Any = copy.copy(value)
+    for name, item in changes.items():
+        object.__setattr__(changed, name, fields[name].converter(item))  # because frozen classes forbid assignments
+    attrs.validate(changed)
+    return cast("T", changed)
