@@ -41,7 +41,7 @@ ALLOWED = {
     "scripts/provenance_functions.sh": {"cuda"},  # its version is part of the provenance
     # their labels begin lines of logs
     "logs/rank_labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo", "cuda", "docker"},
-    "parsing/convert.py": {"docker", "kubernetes"},  # their records contain lines of logs
+    "parsing/json_records_and_utf16.py": {"docker", "kubernetes"},  # their records contain lines of logs
     # the launchers whose reports do not show that a process continued
     "logs/failures/exceptions.py": {"mpirun", "torch"},
     # the origin of the texts that identify a cause

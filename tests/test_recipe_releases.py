@@ -11,7 +11,7 @@ import tomli_w
 from parts.forked import run_llmb
 
 import llmb
-from llmb.spec.export import export_run
+from llmb.spec.spec_of_run import export_run
 
 ADDRESS = "megatron_bridge/llama3.1-8b"
 

@@ -29,7 +29,7 @@ from llmb.paths import runs_folder
 from llmb.records.last_progress import write_progress
 from llmb.records.record import RunRecord
 from llmb.records.result import read_result
-from llmb.spec.export import export_run
+from llmb.spec.spec_of_run import export_run
 from llmb.state_machine.events import Ended
 
 ROOT = Path(__file__).parents[1]

@@ -16,8 +16,8 @@ from llmb.analysis.verdict import Candidate, Repeat, judge_set
 from llmb.paths import runs_folder
 from llmb.records.record import RunRecord
 from llmb.records.result import read_result
-from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids
+from llmb.spec.spec_of_run import export_run
 from llmb.state_machine.events import Ended
 from llmb.values.run_states import RunState
 

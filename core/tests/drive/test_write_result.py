@@ -13,7 +13,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.record import RunRecord
 from llmb.records.result import read_result
-from llmb.spec.export import export_run
+from llmb.spec.spec_of_run import export_run
 from llmb.testing import plan_tables
 from llmb.values.job_history import Attempt, JobHistory
 from llmb.values.job_status import JobStatus

@@ -20,8 +20,8 @@ from llmb.judging.host_ranges import fold_hosts
 from llmb.paths import runs_folder
 from llmb.records.record import RunRecord
 from llmb.records.result import read_result
-from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids
+from llmb.spec.spec_of_run import export_run
 from llmb.state_machine.events import Ended
 from llmb.values.errors import RecordError, SpecError
 

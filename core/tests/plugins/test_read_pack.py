@@ -15,7 +15,7 @@ import llmb
 from llmb.logs.failures.signature_files import FIRST_ERRORS
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import PendingSweep, complete_stale_sweeps
-from llmb.spec.export import export_run, import_run
+from llmb.spec.spec_of_run import export_run, import_run
 
 FRAMEWORK = """
 command = ["true", "{steps}"]

@@ -11,7 +11,7 @@ import tomli_w
 
 import llmb
 from llmb.planning import plan
-from llmb.spec.export import export_run
+from llmb.spec.spec_of_run import export_run
 
 TARGETS = """
 [eos]

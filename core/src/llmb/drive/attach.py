@@ -14,7 +14,7 @@ from llmb.records.find_records import all_records, find_record, open_record
 from llmb.records.index.run_filters import is_filter
 from llmb.records.index.select_runs import check_cancel_filter, select_unfinished
 from llmb.records.record import RunRecord
-from llmb.spec.export import import_run
+from llmb.spec.spec_of_run import import_run
 from llmb.values.errors import Fault, RecordError, collect_errors
 from llmb.values.texts.error_text import describe_error
 from llmb.values.types.check_arguments import check_arguments

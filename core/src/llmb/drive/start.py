@@ -24,8 +24,8 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import SweepRecorder, check_home_folder
 from llmb.records.provenance import provenance_of_run
 from llmb.records.record import RunRecord
-from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids
+from llmb.spec.spec_of_run import export_run
 from llmb.values.errors import RecipeError, SpecError, TargetError, UnknownOutcomeError, UnreachableError
 from llmb.values.texts.error_text import counted
 from llmb.values.types.check_arguments import check_arguments

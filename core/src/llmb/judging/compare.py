@@ -17,7 +17,7 @@ from llmb.plugins.addresses import address_in
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult
-from llmb.spec.export import import_run
+from llmb.spec.spec_of_run import import_run
 from llmb.values.texts.error_text import counted
 from llmb.values.texts.html_table import html_table
 

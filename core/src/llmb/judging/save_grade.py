@@ -22,7 +22,7 @@ from llmb.records.log_copies.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord, stamp
 from llmb.records.record_files import OTHER_HOME
 from llmb.records.result import RunResult
-from llmb.spec.export import export_imported_run
+from llmb.spec.spec_of_run import export_imported_run
 from llmb.state_machine.events import Ended, Event, JobEnded
 from llmb.values.errors import RecordError
 from llmb.values.failure import Failure

@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import IO
 
-from llmb.parsing.convert import converted, needs_conversion
 from llmb.parsing.file_filter import BEGIN, beginning, is_binary, sample
+from llmb.parsing.json_records_and_utf16 import converted, needs_conversion
 from llmb.values.errors import Fault, LogError
 
 KINDS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"PK\3\4": "zip"}

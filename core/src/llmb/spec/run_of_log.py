@@ -6,8 +6,8 @@ import attrs
 
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.choose_point import check_gpus, example_points, for_arguments
-from llmb.spec.export import with_any_target
 from llmb.spec.resolve import resolve
+from llmb.spec.spec_of_run import with_any_target
 from llmb.spec.spec_tables import Document
 from llmb.values.errors import SpecError
 from llmb.values.recipe import Point

@@ -15,10 +15,10 @@ from llmb import (
     read_signatures,
     resource_text,
 )
-from llmb_maxtext.job_phases import WRAPPER, job_phases
 from llmb_maxtext.log import MaxTextLog
 from llmb_maxtext.options import MaxTextOptions
 from llmb_maxtext.recipe_settings import MaxTextSettings
+from llmb_maxtext.training_job import WRAPPER, training_phases
 from llmb_maxtext.validation import find_errors
 
 
@@ -40,7 +40,7 @@ class MaxText(FrameworkHooks[MaxTextOptions]):
             raise SpecError(*errors)
         wrapper = {f"{run.paths.run}/{WRAPPER}": resource_text(__package__, WRAPPER)}
         mpi = run.settings.get("mpi")
-        return run.job(job_phases(run), env=run.settings.get("env", {}), files=wrapper, mpi=mpi, mpi_optional=True)
+        return run.job(training_phases(run), env=run.settings.get("env", {}), files=wrapper, mpi=mpi, mpi_optional=True)
 
     @hookimpl
     def diagnose(self) -> Iterable[Signature]:

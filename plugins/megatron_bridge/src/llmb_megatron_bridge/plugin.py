@@ -37,7 +37,7 @@ from llmb_megatron_bridge.profiler_downloads import profiler_mounts, profiler_ta
 from llmb_megatron_bridge.recipe_settings import MegatronBridgeSettings
 from llmb_megatron_bridge.run_paths import scripts_folder
 from llmb_megatron_bridge.script_values import script_values
-from llmb_megatron_bridge.train_command import train_phase
+from llmb_megatron_bridge.training_job import train_phase
 from llmb_megatron_bridge.validation import find_errors
 
 VBOOST = ("sudo", "nvidia-smi", "boost-slider", "--vboost", "1")

@@ -17,7 +17,7 @@ from llmb import (
 )
 from llmb_megatron_bridge.env_rules import env_of_rules
 from llmb_megatron_bridge.script_values import PERFORMANCE
-from llmb_megatron_bridge.train_command import ARCHITECTURE, overridable_sizes
+from llmb_megatron_bridge.training_job import ARCHITECTURE, overridable_sizes
 
 DECIDED = {
     "train.train_iters": "workload.steps",

@@ -36,7 +36,7 @@ from llmb_slurm.choose_runtime import choose_runtime
 from llmb_slurm.container_images import import_task
 from llmb_slurm.doctor_checks.cluster import check_cluster
 from llmb_slurm.doctor_checks.job import check_job
-from llmb_slurm.history import query_history
+from llmb_slurm.job_history import query_history
 from llmb_slurm.job_script import batch_script, phase_logs, provenance_script
 from llmb_slurm.log_messages import ForeignSlurmMessages, SlurmMessages
 from llmb_slurm.options import SlurmOptions

@@ -14,9 +14,9 @@ from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_miss
 from llmb.analysis.verdict import Judgement
 from llmb.drive.finalize.attempt_history import list_attempts
 from llmb.drive.finalize.attempts_and_telemetry import add_attempts_and_telemetry
-from llmb.drive.finalize.hung_jobs import add_last_pause, find_last_pause_s
 from llmb.drive.finalize.measure_and_judge import measure_and_judge
 from llmb.drive.finalize.remedy_of_run import fill_remedy
+from llmb.drive.hung_jobs import add_last_pause, find_last_pause_s
 from llmb.logs.failures.diagnose import diagnose, last_exception
 from llmb.logs.failures.failure_evidence import log_tail
 from llmb.logs.failures.signature_files import known_failure

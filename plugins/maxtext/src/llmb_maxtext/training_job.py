@@ -1,4 +1,4 @@
-"""Phases of a MaxText job: one training, or profile, conversion and performance run (PGLE)."""
+"""Training job: one training phase, or profile, conversion and performance run (PGLE)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from llmb_maxtext.maxtext_arguments import maxtext_arguments
 WRAPPER = "jax_rank_wrapper.sh"
 
 
-def job_phases(run: Run[Any]) -> tuple[Phase, ...]:
+def training_phases(run: Run[Any]) -> tuple[Phase, ...]:
     """Return one training phase, or three if the recipe uses profile-guided latency estimation (PGLE).
 
     Of the three phases only the last, the performance run, is measured. The profile run is compiled without latency

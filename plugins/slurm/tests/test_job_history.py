@@ -103,7 +103,7 @@ def test_slow_accounting_delays_the_results_of_many_preempted_jobs_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A query of each job would take longer than a command may, so that no run would ever get its result."""
-    monkeypatch.setattr("llmb_slurm.history.STARTS_LIMIT_S", 1)
+    monkeypatch.setattr("llmb_slurm.job_history.STARTS_LIMIT_S", 1)
     rows = "\n".join(PREEMPTED.replace("96|a", f"{number}|{number}") for number in (96, 97, 98))
     slow = f"case $* in *-a*) echo slow >>{tmp_path}/calls; exec sleep 1000 ;; esac; echo '{rows}'"
     history(tmp_path, monkeypatch, slow)

@@ -11,8 +11,8 @@ import tomli_w
 
 import llmb
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.export import export_run, import_run
 from llmb.spec.run_ids import draw_run_ids
+from llmb.spec.spec_of_run import export_run, import_run
 from llmb.version import VERSION
 
 PROVENANCE = {"llmb": "0", "plugins": {"llmb-maxtext": "0"}, "created": "2026-01-01T00:00:00+00:00"}

@@ -1,4 +1,4 @@
-"""Training phase: wrapper, script, its arguments and the overrides of Megatron-Bridge's configuration."""
+"""Training job: wrapper, script, its arguments and the overrides of Megatron-Bridge's configuration."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

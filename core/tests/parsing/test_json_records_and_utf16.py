@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from llmb.parsing.convert import converted, needs_conversion
+from llmb.parsing.json_records_and_utf16 import converted, needs_conversion
 
 LINES = ["3: step 1: \x1b[1m1.5\x1b[0m s", 'a "quoted" word', "", "é"]
 TIME = "2026-01-02T03:04:05Z"
