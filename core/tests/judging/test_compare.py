@@ -229,6 +229,32 @@ def test_a_run_is_compared_with_its_published_configuration(llmb: Llmb, record: 
     assert "baseline" in llmb("compare", run, "baseline").out
 
 
+def test_a_variable_that_the_job_reports_differs_from_the_published_configuration(record: Record) -> None:
+    env = {"NCCL_ALGO": "Ring"}
+    run = record(env=env, provenance={"env": {**env, "OMP_NUM_THREADS": "4"}})
+    found = differences(library.compare(run, "baseline").as_dict())
+    assert [each for each in found if each[0] == "environment"] == [
+        ("environment", "env.NCCL_ALGO", "Ring", "not set", 1)
+    ]
+
+
+def test_a_profiled_run_differs_from_the_published_configuration(record: Record) -> None:
+    run = record(profile={"tool": "nsys", "start_step": 20, "stop_step": 22})
+    found = differences(library.compare(run, "baseline").as_dict())
+    assert ("arguments", "profile.tool", "nsys", "not set", 1) in found
+
+
+def test_a_run_whose_step_time_was_not_judged_is_named_with_the_reason(llmb: Llmb, record: Record) -> None:
+    run = record(5.0)
+    file = runs_folder() / run / "result.json"
+    reason = "the job ran on NVIDIA B200, not h100"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"verdict": "undecided", "reason": reason}))
+    assert f"note: {run}: {reason}\n" in llmb("compare", run, "baseline").out
+    judged = json.loads(file.read_text()) | {"reason": "ratio 0.714", "interval": [0.71, 0.72]}
+    file.write_text(json.dumps(judged))
+    assert "note:" not in llmb("compare", run, "baseline").out
+
+
 def test_a_run_without_a_published_step_time_is_named_as_such(llmb: Llmb, record: Record) -> None:
     unpublished = record(workload={"recipe": "maxtext/llama2-tiny", "gpu_type": "cpu", "dtype": "fp32", "gpus": 1})
     shown = llmb("compare", f"{record()},{unpublished}", "baseline").out

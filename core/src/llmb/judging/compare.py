@@ -1,7 +1,7 @@
 """Comparison of recorded runs: the change of the step time at each point, and what differs between the runs."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import geometric_mean
 from typing import Any
 
@@ -12,12 +12,11 @@ from llmb.analysis.measuring_window import mean_of_known
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.verdict import Repeat, judge_step_times
 from llmb.judging.differences import Difference, find_differences
+from llmb.judging.published_spec import published_spec
 from llmb.paths import runs_folder
-from llmb.plugins.addresses import address_in
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult
-from llmb.spec.spec_of_run import import_run
 from llmb.values.texts.error_text import counted
 from llmb.values.texts.html_table import html_table
 
@@ -27,7 +26,7 @@ AT_POINT = ("recipe", "gpu_type", "dtype", "variant", "gpus")
 SIZES = ("model.layers", "seq_len", "global_batch_size")
 """The other parts."""
 
-NOT_IN_JSON = ("apart", "not_compared", "same_logs")
+NOT_IN_JSON = ("apart", "not_compared", "not_judged", "same_logs")
 """Fields of `RunComparison` that only explain it to a reader."""
 
 Point = tuple[Any, ...]
@@ -79,7 +78,8 @@ class RunComparison:
 
     These fields are not part of the JSON. If each side has one point, and the two are different, ``apart`` has the
     parts that differ, with the values of A and B. ``not_compared`` has the runs of ``only_a`` and ``only_b`` by side
-    and reason. ``same_logs`` are pairs of a run of A and a run of B that were imported from the same log.
+    and reason. ``not_judged`` has the runs without a verdict on their step time by reason, in a comparison with the
+    baseline. ``same_logs`` are pairs of a run of A and a run of B that were imported from the same log.
     """
 
     a: tuple[str, ...]
@@ -91,6 +91,7 @@ class RunComparison:
     differences: tuple[Difference, ...]
     apart: tuple[tuple[str, Any, Any], ...] = ()
     not_compared: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    not_judged: tuple[tuple[str, tuple[str, ...]], ...] = ()
     same_logs: tuple[tuple[str, str], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -164,11 +165,23 @@ def compare_with_baseline(runs: Sequence[RunResult]) -> RunComparison:
     groups = side.points
     points = [_compare_with_published(point, group) for point, group in groups.items()]
     registry = PluginRegistry()
-    specs = [([r.spec for r in group], [_published_spec(group[0], registry)]) for group in groups.values()]
+    specs = [
+        ([r.spec for r in group], [published_spec(group[0].result.run_id, group[0].spec, registry)])
+        for group in groups.values()
+    ]
     compared = _comparison(runs, (), points, specs)
     unpublished = [run for run in runs if run.state == "completed" and run.metrics and not run.metrics.baseline]
     side.reasons.update({run.run_id: "without a published step time" for run in unpublished})
-    return attrs.evolve(compared, b="baseline", not_compared=tuple(side.explain("A", compared.only_a)))
+    reasons: dict[str, list[str]] = {}
+    for run in itertools.chain(*groups.values()):
+        if run.result.interval is None and run.result.reason:
+            reasons.setdefault(run.result.reason, []).append(run.result.run_id)
+    return attrs.evolve(
+        compared,
+        b="baseline",
+        not_compared=tuple(side.explain("A", compared.only_a)),
+        not_judged=tuple((reason, tuple(ids)) for reason, ids in reasons.items()),
+    )
 
 
 def _comparison(
@@ -270,26 +283,3 @@ def _compare_with_published(point: Point, runs: Sequence[_Run]) -> PointChange:
         call="slower" if judgement.verdict == "fail" else "faster" if judgement.verdict == "pass" else "none",
         test=None,
     )
-
-
-def _published_spec(run: _Run, registry: PluginRegistry) -> dict[str, Any]:
-    """Return the run's spec with the published values of all keys in which it differs from its recipe."""
-    spec = {name: dict(table) if isinstance(table, dict) else table for name, table in run.spec.items()}
-    imported = import_run(runs_folder() / run.result.run_id / "run.toml", registry).run
-    recipe = registry.recipe(address_in(imported.framework, imported.recipe))
-    point = recipe.find(imported.gpu_type, imported.dtype, imported.gpus, variant=imported.variant)
-    published: dict[str, Callable[[str], Any]] = {
-        "parallelism": lambda key: getattr(point.parallelism, key, None) if point else None,
-        "model": lambda key: getattr(point.model, key, None) if point else None,
-        "workload": lambda key: recipe.image.ref if key == "image" and recipe.image else getattr(recipe, key, None),
-        "measure": lambda key: getattr(recipe, key, None),
-        "target": lambda _key: min(imported.accelerator.gpus_per_node, imported.gpus),
-    }
-    for dotted in imported.differences:
-        table, _, key = dotted.partition(".")
-        value = published[table](key) if table in published else None
-        target = spec.setdefault(table, {})
-        target.pop(key.strip('"'), None)
-        if value is not None:
-            target[key] = value
-    return spec

@@ -98,19 +98,26 @@ def _print_footnotes(found: llmb.RunComparison) -> None:
         few = found.b != "baseline" and any(point.test is None for point in found.points)
         advice = "; with 4 runs per side, a Mann-Whitney U test is added" if few else ""
         output.print_prose(f"~ within noise{advice}")
+    _print_notes(found)
+    left_out = [run for point in found.points for side in (point.a, point.b) for run in side.left_out]
+    if left_out:
+        named = llmb.first_names(left_out, NAMED_RUNS)
+        output.print_prose(f"left out, because the window is off the steady state: {named}")
+
+
+def _print_notes(found: llmb.RunComparison) -> None:
+    """Print what readers of the changes must know about the runs."""
     if twice := [run for run in found.a if run in found.b]:
         output.print_prose(f"note: on both sides, so the change is too small: {llmb.first_names(twice, NAMED_RUNS)}")
     for in_a, in_b in found.same_logs:
         output.print_prose(f"note: {in_a} in A and {in_b} in B have the same log, so the change is too small")
+    for reason, runs in found.not_judged:
+        output.print_prose(f"note: {llmb.first_names(runs, NAMED_RUNS)}: {reason}")
     for point in found.points:
         for name, mfu in (("A", point.a.mfu), ("B", point.b.mfu)):
             if mfu is not None and mfu > 1:
                 place = f"{name}, {_heading(point)} {_gpus(point)}"
                 output.print_prose(f"note: {HIGH_MFU}: {100 * mfu:,.1f} % in {place}")
-    left_out = [run for point in found.points for side in (point.a, point.b) for run in side.left_out]
-    if left_out:
-        named = llmb.first_names(left_out, NAMED_RUNS)
-        output.print_prose(f"left out, because the window is off the steady state: {named}")
 
 
 def _print_differences(differences: Sequence[llmb.Difference], points: int) -> None:
