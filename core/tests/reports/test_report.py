@@ -15,7 +15,7 @@ from parts.command_line import Llmb, command_line
 from parts.recorded_runs import PUBLISHED_S, record_runs
 from parts.repository import ROOT
 
-from llmb import Failure, PluginError, PluginRegistry, find_run
+from llmb import Failure, PluginError, PluginRegistry, find_run, report
 from llmb.reports.report import Cleaner
 
 STEADY = [PUBLISHED_S] * 50
@@ -92,6 +92,20 @@ def test_a_set_without_a_verdict_is_skipped_with_the_reason(llmb: Llmb) -> None:
     found = suite(llmb("report", run_id, "--junit", "-").out)
     [skipped] = found.iter("skipped")
     assert "more repeat" in skipped.attrib["message"]
+
+
+def test_repeats_of_which_none_counts_have_a_step_time(llmb: Llmb) -> None:
+    runs = record_runs([STEADY, [1.02 * PUBLISHED_S] * 50])
+    for run_id in runs:
+        file = Path(find_run(run_id).directory) / "result.json"
+        objection = {"verdict": "undecided", "interval": None, "reason": "env.A differs from the recipe"}
+        file.write_text(json.dumps(json.loads(file.read_text()) | objection))
+    [case] = suite(llmb("report", runs[0], "--junit", "-").out)
+    properties = {each.attrib["name"]: each.attrib["value"] for each in case.iter("property")}
+    assert float(properties["step_time_s"]) == pytest.approx(1.01 * PUBLISHED_S)
+    assert (properties["ratio"], properties["verdict"]) == ("", "undecided")
+    [found] = report(runs[0]).sets
+    assert found.left_out == ()
 
 
 def test_csv_has_one_row_per_run_with_the_repeats(llmb: Llmb) -> None:

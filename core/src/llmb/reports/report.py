@@ -100,8 +100,9 @@ def _read_set(
 ) -> ReportedSet:
     members = [results[run_id] for run_id in each.runs]
     first = members[0]
+    left_out = each.left_out if len(each.left_out) < len(members) else ()  # if no repeat counts, the reason explains it
     measured = [run for run in members if run.metrics and run.window_complete is not False]
-    kept = [run for run in measured if run.run_id not in each.left_out]
+    kept = [run for run in measured if run.run_id not in left_out]
     baselines = [run.metrics.baseline for run in members if run.metrics and run.metrics.baseline]
     return ReportedSet(
         recipe=clean(first.recipe or "unknown recipe"),
@@ -111,7 +112,7 @@ def _read_set(
         variant=clean(first.variant) if first.variant else None,
         changes={key: str(value) for key, value in clean(first.sweep).items() if key not in OWN_FIELDS},
         runs=tuple(runs[run_id] for run_id in each.runs),
-        left_out=each.left_out,
+        left_out=left_out,
         step_time_s=mean_of_known(run.metrics.step_time_s for run in kept if run.metrics),
         published_step_time_s=baselines[0].step_time_s if baselines else None,
         step_time_ratio=each.step_time_ratio,

@@ -43,8 +43,8 @@ class ReportedRun:
 class ReportedSet:
     """The repeats of one run, judged together.
 
-    ``left_out`` has the ids of repeats that do not count. ``step_time_s`` is the mean over the others. ``changes`` are
-    the values of the keys that the spec swept, except those that are fields.
+    ``left_out`` has the ids of repeats that do not count; it is empty if none counts. ``step_time_s`` is the mean over
+    the others. ``changes`` are the values of the keys that the spec swept, except those that are fields.
     """
 
     recipe: str
