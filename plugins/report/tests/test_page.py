@@ -221,6 +221,12 @@ def test_the_published_efficiency_counts_each_set_once() -> None:
     assert [size.published_tokens_per_s_per_gpu for size in scaling.sizes] == [100, 100]
 
 
+def test_a_name_in_another_language_is_no_warning() -> None:
+    """The fonts of the plots library lack the characters. Warnings are errors in these tests."""
+    [run_id] = record_runs([step_times(1.0)], provenance={"sweep": {"env.MODE": "\N{CJK UNIFIED IDEOGRAPH-672C}"}})
+    assert "env.MODE=\N{CJK UNIFIED IDEOGRAPH-672C}</text>" in write_page(run_id)
+
+
 def test_the_description_of_a_speed_has_the_range_of_the_runs() -> None:
     """The published MFU of 52.59 % is outside the range."""
     runs = [record_runs([[factor * PUBLISHED_S] * 20])[0] for factor in (1.1, 1.2)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
@@ -90,7 +91,9 @@ def new_axes(height: float, *, left: float = 64, top: float = 8) -> tuple[Figure
 def as_svg(figure: Figure, name: str, title: str, description: str) -> Markup:
     """Return a plot as an element of a page. ``name`` makes the ids of the element unique in the page."""
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)  # the browser has its own fonts
+        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     text = buffer.getvalue()
     _, _, text = text.partition("<svg")
     attributes, _, body = text.partition(">")
