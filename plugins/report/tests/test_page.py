@@ -180,7 +180,7 @@ def test_scaling_leaves_out_an_impossible_speed_and_names_means() -> None:
     ]
     [figure] = re.findall(r'<figure id="scaling-efficiency-\d+">.*?</figure>', write_page(*runs), re.DOTALL)
     assert re.findall(r"<tr><td>(\d+)</td><td>([\d.]+)</td>", figure) == [("64", "100.0"), ("128", "101.0")]
-    assert "Means of several configurations: 64 GPUs of 2." in figure
+    assert "Mean of several sets of repeats, whose settings may differ: 2 at 64 GPUs." in figure
 
 
 def test_the_efficiency_is_the_ratio_of_the_step_times_beside_it() -> None:

@@ -128,8 +128,8 @@ def scaling_plots(number: int, scaling: Scaling) -> Iterator[Plot]:
 
 def _note(scaling: Scaling) -> str:
     """Return the sizes that are means of several sets, whose settings may differ."""
-    means = [f"{size.gpus} GPUs of {size.sets}" for size in scaling.sizes if size.sets > 1]
-    return f"Means of several configurations: {', '.join(means)}." if means else ""
+    means = [f"{size.sets} at {size.gpus} GPUs" for size in scaling.sizes if size.sets > 1]
+    return f"Mean of several sets of repeats, whose settings may differ: {', '.join(means)}." if means else ""
 
 
 def _percent_of(value: float | None, smallest: float | None) -> float | None:
