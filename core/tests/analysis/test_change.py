@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import pytest
 
@@ -68,14 +69,28 @@ def test_the_rank_test_is_added_from_four_runs_per_side() -> None:
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("scipy")  # which takes seconds to import
-@pytest.mark.parametrize("sizes", [(4, 4), (4, 7), (6, 5)])
-def test_the_rank_test_is_that_of_scipy(sizes: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("sizes", "method"),
+    [((4, 4), "exact"), ((4, 7), "exact"), ((6, 5), "exact"), ((300, 4), "exact"), ((150, 300), "asymptotic")],
+)
+def test_the_rank_test_is_that_of_scipy(sizes: tuple[int, int], method: str) -> None:
     stats = pytest.importorskip("scipy.stats", reason="scipy is not installed")
     draw = random.Random(2)
     for shift in (0.0, 0.5, 2.0):
         a, b = ([draw.gauss(mean, 1) for _ in range(size)] for mean, size in zip((0, shift), sizes, strict=True))
-        expected = float(stats.mannwhitneyu(a, b, method="exact").pvalue)
+        expected = float(stats.mannwhitneyu(a, b, method=method).pvalue)
         assert mann_whitney_p(a, b) == pytest.approx(expected)
+
+
+def test_the_rank_test_of_many_values_uses_the_normal_distribution() -> None:
+    """The exact test of 300 values per side takes hours."""
+    a, b = [float(each) for each in range(300)], [each + 30.5 for each in range(300)]
+    above = sum(each > other for each in a for other in b)
+    deviation = (300 * 300 * 601 / 12) ** 0.5
+    expected = 2 * NormalDist().cdf((above - 300 * 300 / 2 + 0.5) / deviation)
+    assert mann_whitney_p(a, b) == pytest.approx(expected)
+    assert mann_whitney_p(b, a) == pytest.approx(expected)
+    assert mann_whitney_p([1.0] * 300, [1.0] * 300) == 1.0
 
 
 def test_equal_values_share_their_rank() -> None:

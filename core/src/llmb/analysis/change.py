@@ -1,5 +1,7 @@
 """Change of the step time between two groups of runs, with a margin that separates the change from noise."""
 
+import math
+import statistics
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
@@ -14,6 +16,9 @@ Call = Literal["slower", "faster", "none"]
 
 LEAST_VALUES = 4
 """Values per side without which the rank test cannot show a difference at 0.05."""
+
+MOST_EXACT = 2000
+"""Values of the smaller side times those of both sides up to which the test is exact. 31 values per side take 0.1 s."""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,13 +57,19 @@ def _compare(a: Group, b: Group) -> Change:
 def mann_whitney_p(a: Sequence[float], b: Sequence[float]) -> float:
     """Return the probability that equal distributions give a rank sum as extreme as that of ``a``. Ties are exact.
 
-    Equal values share their mean rank. Each rank counts twice, so that it is an integer.
+    Equal values share their mean rank. Each rank counts twice, so that it is an integer. The rank sum of many values
+    has a normal distribution.
     """
-    values = sorted([*a, *b])
-    ranks = [bisect_left(values, value) + bisect_right(values, value) + 1 for value in (*a, *b)]
-    observed, expected = sum(ranks[: len(a)]), len(a) * sum(ranks) / len(ranks)
-    sums = _count_rank_sums(ranks, len(a))
-    extreme = sum(count for total, count in sums.items() if abs(total - expected) >= abs(observed - expected) - 1e-9)
+    few, many = sorted((a, b), key=len)
+    values = sorted([*few, *many])
+    ranks = [bisect_left(values, value) + bisect_right(values, value) + 1 for value in (*few, *many)]
+    expected = len(few) * statistics.fmean(ranks)
+    distance = abs(sum(ranks[: len(few)]) - expected)
+    if len(few) * len(values) > MOST_EXACT:
+        variance = len(few) * len(many) / (len(values) - 1) * statistics.pvariance(ranks)
+        return math.erfc(max(distance - 1, 0) / math.sqrt(2 * variance)) if variance else 1.0
+    sums = _count_rank_sums(ranks, len(few))
+    extreme = sum(count for total, count in sums.items() if abs(total - expected) >= distance - 1e-9)
     return extreme / sum(sums.values())
 
 

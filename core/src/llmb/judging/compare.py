@@ -46,7 +46,7 @@ class ComparedSide:
 
 @attrs.frozen(kw_only=True)
 class RankTest:
-    """An exact two-sided test on the values of the runs."""
+    """A two-sided test on the values of the runs."""
 
     name: str
     p: float
