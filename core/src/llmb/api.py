@@ -17,11 +17,10 @@ from llmb.plugins.installed_names import framework_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import PointFilter
 from llmb.recipes.releases import newest_first
-from llmb.spec.choose_point import published_point
 from llmb.spec.overrides import apply_overrides
 from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators
-from llmb.spec.run_of_log import run_of_log
+from llmb.spec.run_of_log import point_of_log, run_of_log
 from llmb.spec.spec_tables import read_document
 from llmb.spec.targets import name_target
 from llmb.values.errors import Fault, LlmbError, LogError, RecipeError, RecordError, SpecError, collect_errors
@@ -229,7 +228,7 @@ def metrics(
         raise LlmbError(*faults)
     registry = registry or PluginRegistry()
     recipe = registry.recipe(address)
-    point = published_point(recipe, gpu_type, dtype, gpus, variant)
+    point = point_of_log(recipe, registry, gpu_type, dtype, gpus, variant)
     return measure_point(recipe, point, registry, step_time_s, tflops_per_gpu)
 
 
@@ -269,7 +268,7 @@ def grade(
     found = registry.recipe(recipe)
     grader = Grader(
         recipe=found,
-        point=published_point(found, gpu_type, dtype, gpus, variant),
+        point=point_of_log(found, registry, gpu_type, dtype, gpus, variant),
         registry=registry,
         window=window or found.window,
         tolerance=tolerance,

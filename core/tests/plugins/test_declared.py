@@ -292,6 +292,17 @@ def test_a_log_is_judged_by_the_baselines_in_the_file(
     assert grade.metrics.tokens_per_s == pytest.approx(8 * gpus * 128 / 0.01)
 
 
+def test_a_log_of_an_unknown_gpu_type_is_judged_only_with_a_baseline_for_it(folder: Folder) -> None:
+    file, log = folder.write(), folder.path / "a.log"
+    log.write_text("".join(f"iter {step}: loss 3, time 10ms\n" for step in range(20)) + "done\n")
+    point = {"gpu_type": "h10", "dtype": "fp32", "gpus": 8}
+    for call in (lambda: llmb.grade(log, recipe=str(file), **point), lambda: llmb.metrics(str(file), **point)):
+        with pytest.raises(llmb.LlmbError, match=r"unknown GPU type h10; .* \(did you mean 'h100'\?\)"):
+            call()
+    file = folder.write(recipe={**FILE["recipe"], "baselines": [{**point, "step_time_s": 0.01}], "window": [10, 19]})
+    assert llmb.grade(log, recipe=str(file), **point).verdict == "pass"
+
+
 def test_parse_shows_the_closest_line_and_the_position_of_the_difference(folder: Folder, run_llmb: Any) -> None:
     log = folder.path / "a.log"
     log.write_text("starting\n[rank0] iter 10: loss 2.5, time 4.5 ms\nend\n")

@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -120,11 +120,7 @@ class RunResolver:
     def _accelerator(self, name: str, errors: list[Fault]) -> Accelerator | None:
         known = self._accelerators
         if name not in known:
-            error = unknown_name(f"unknown GPU type {format_name(name)}", name, sorted(known), key="workload.gpu_type")
-            lines = "" if error.nearest else example_table(name)  # most probably, it is misspelt
-            below = " with these lines" if lines else ""
-            expected = f"{error.expected}, or a table in {config_folder() / 'accelerators.toml'}{below}"
-            errors.append(attrs.evolve(error, expected=expected, lines=lines))
+            errors.append(unknown_gpu_type(name, known))
         elif len(places := self._registry.accelerator_places(name)) > 1:
             message = f"GPU type {name} is defined by {' and '.join(places)}; remove all except one"
             errors.append(Fault(message=message, key="workload.gpu_type"))
@@ -147,6 +143,15 @@ def _at_key(error: Fault, key: str) -> Fault:
         return error
     message = f"{error.file}: {error.message}" if error.file else error.message
     return attrs.evolve(error, message=message, file=None, key=key)
+
+
+def unknown_gpu_type(name: str, known: Iterable[str]) -> Fault:
+    """Return the error of an unknown GPU type, with the lines that define it unless it is near a known one."""
+    error = unknown_name(f"unknown GPU type {format_name(name)}", name, sorted(known), key="workload.gpu_type")
+    lines = "" if error.nearest else example_table(name)  # most probably, it is misspelt
+    below = " with these lines" if lines else ""
+    expected = f"{error.expected}, or a table in {config_folder() / 'accelerators.toml'}{below}"
+    return attrs.evolve(error, expected=expected, lines=lines)
 
 
 def known_accelerators(registry: PluginRegistry) -> Mapping[str, Accelerator]:

@@ -5,13 +5,27 @@ from typing import Any
 import attrs
 
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.choose_point import check_gpus, example_points, for_arguments
+from llmb.spec.choose_point import check_gpus, example_points, for_arguments, published_point
 from llmb.spec.resolve import resolve
+from llmb.spec.resolve_run import known_accelerators, unknown_gpu_type
 from llmb.spec.spec_of_run import with_any_target
 from llmb.spec.spec_tables import Document
-from llmb.values.errors import SpecError
-from llmb.values.recipe import Point
+from llmb.values.errors import RecipeError, SpecError
+from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Run
+
+
+def point_of_log(
+    recipe: Recipe, registry: PluginRegistry, gpu_type: str, dtype: str, gpus: int, variant: str | None
+) -> Point:
+    """Return the point published for this combination. Raise RecipeError with the part that is not published.
+
+    A recipe without [[points]] has one for any number of GPUs. Without a baseline, the GPU type must be known.
+    """
+    point = published_point(recipe, gpu_type, dtype, gpus, variant)
+    if recipe.rule and point.baseline is None and gpu_type not in (known := known_accelerators(registry)):
+        raise RecipeError(for_arguments(unknown_gpu_type(gpu_type, known)))
+    return point
 
 
 def run_of_log(address: str, gpus: int | None, registry: PluginRegistry) -> Run[Any]:
