@@ -141,6 +141,19 @@ def test_a_log_that_prints_another_batch_size_is_not_judged(
     assert (note in document["notes"]) == reason.startswith("not comparable")
 
 
+@pytest.mark.parametrize(("gpus", "verdict"), [(64, "pass"), (128, "undecided")])
+def test_the_batch_size_of_a_log_of_one_line_is_that_of_all_its_steps(
+    llmb: Llmb, tmp_path: Path, gpus: int, verdict: str
+) -> None:
+    log = tmp_path / "run.log"
+    progress = "Epoch 0: : 100%|##########| 100/100 [20:15<00:00, reduced_train_loss=6.370, global_step=99.00, "
+    log.write_text(f"{progress}consumed_samples=12800.0, train_step_timing in s=11.00]\n")
+    point = ("--recipe", "nemo_launcher/llama3.1-70b", "--gpu-type", "h100", "--dtype", "fp8", "--gpus", gpus)
+    document = llmb("grade", log, *point, "--json").json
+    assert document["verdict"] == verdict
+    assert ("the log has a global batch size of 128, the recipe 256" in document["reason"]) == (gpus == 128)
+
+
 def test_a_dash_is_standard_input(log: Callable[..., Path]) -> None:
     text = log(PUBLISHED_S).read_text()
     done = subprocess.run(

@@ -11,6 +11,9 @@ from llmb.values.steps import Step
 SAME_BATCH = 0.03
 """The largest relative difference of the tokens of a step by the log and by the recipe, both of one configuration."""
 
+ENOUGH_STEPS = 100
+"""Number of a step from which its consumed samples give the batch size. Some logs count one or two steps less."""
+
 BATCH_SIZE = ("global_batch_size", "global batch size")
 CONSUMED_SAMPLES = ("consumed_samples", "consumed samples")
 """Names under which logs print these values."""
@@ -36,6 +39,8 @@ def _logged_batch_size(steps: Sequence[Step]) -> float | None:
     if steps and (printed := _read_value(steps[-1], BATCH_SIZE)):
         return printed
     consumed = [(step.step, count) for step in steps if (count := _read_value(step, CONSUMED_SAMPLES)) is not None]
+    if len(consumed) == 1 and consumed[0][0] >= ENOUGH_STEPS:  # of a log of one line
+        consumed = [(0, 0.0), *consumed]
     pairs = itertools.pairwise(consumed)
     per_step = [(after - before) / (second - first) for (first, before), (second, after) in pairs]
     return statistics.median(per_step) if per_step else None
