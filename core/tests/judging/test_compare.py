@@ -198,7 +198,8 @@ def test_differences_are_ranked_by_kind_and_by_the_number_of_points(llmb: Llmb, 
 
 
 def test_values_that_llmb_or_a_terminal_generates_are_no_differences(record: Record) -> None:
-    generated = ("LLMB_RUN_DIR", "MASTER_PORT", "HOSTNAME", "RANK", "TERM", "TERM_PROGRAM", "TMUX", "TMUX_PANE")
+    ranks = ("RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+    generated = (*ranks, "LLMB_RUN_DIR", "MASTER_PORT", "HOSTNAME", "TERM", "TERM_PROGRAM", "TMUX", "TMUX_PANE")
     sides = [
         record(provenance={"env": {name: f"{name}{side}" for name in generated}, "job_id": side, "created": side})
         for side in ("2026-11-01", "2026-11-02")

@@ -29,7 +29,7 @@ Versions of drivers, libraries and schedulers are "system", like all keys that n
 """
 
 GENERATED = re.compile(
-    r"""env\.(?:LLMB_|PMI|PRTE|OMPI_|CONTAINER_ID|MASTER_|RANK$|LOCAL_RANK$|NODE_RANK$|WORLD_SIZE$|HOSTNAME$
+    r"""env\.(?:LLMB_|PMI|PRTE|OMPI_|CONTAINER_ID|MASTER_|(?:LOCAL_|NODE_)?RANK$|(?:LOCAL_)?WORLD_SIZE$|HOSTNAME$
         |PATH$|HOME$|PWD$|OLDPWD$|TMPDIR$|SHLVL$|_$|SSH_|LD_LIBRARY_PATH$|XDG_|JOURNAL_STREAM$|INVOCATION_ID$|DBUS_
         |TERM|COLORTERM$|COLUMNS$|LINES$|LS_COLORS$|TMUX|STY$|WINDOW$|WINDOWID$|DISPLAY$|WAYLAND_|VSCODE_|GPG_TTY$|PS1$)
     |provenance\.|target\.(?:workdir|lock|name|host|shared|max_jobs|account)|workload\.(?:time_limit|repeats)|telemetry\.""",
