@@ -31,7 +31,7 @@ INCOMPARABLE = "not comparable with the baseline"
 MOST_NAMED = 4
 """The most repeats that a reason names."""
 
-TOO_CLOSE = f"too close to the limit for {MOST_REPEATS} more repeats to settle it"
+TOO_UNCERTAIN = f"not even {MOST_REPEATS} more repeats would settle it"
 
 
 @attrs.frozen(kw_only=True)
@@ -142,7 +142,7 @@ def _judge_group(group: Group, published_s: float, tolerance: float) -> Judgemen
     if low > limit + ROUNDING:
         return attrs.evolve(judgement, verdict="fail")
     more = repeats_to_settle(group, abs(ratio - limit) / ratio)
-    advice = f"about {counted(more, 'more repeat')} would settle it" if more else TOO_CLOSE
+    advice = f"about {counted(more, 'more repeat')} would settle it" if more else TOO_UNCERTAIN
     return attrs.evolve(add_clause(judgement, advice), more_repeats=more)
 
 
