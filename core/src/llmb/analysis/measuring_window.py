@@ -12,6 +12,7 @@ import attrs
 
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, finite_or_none, possible
 from llmb.values.steps import Step, rhythm
+from llmb.values.types.scalars import PositiveFloat, PositiveInt
 
 if TYPE_CHECKING:  # listing runs does not load the classes of specs
     from llmb.values.recipe import Window
@@ -35,8 +36,8 @@ class MeasuredWindow:
 
     first: int
     last: int
-    count: int
-    step_time_s: float
+    count: PositiveInt
+    step_time_s: PositiveFloat
     step_time_std_s: float | None
 
 

@@ -14,6 +14,7 @@ import attrs
 
 from llmb.analysis.valid_range import STEP_TIME_S, possible
 from llmb.values.steps import Step
+from llmb.values.types.scalars import PositiveFloat, PositiveInt
 
 LEAST_STEPS = 8
 """Step times without which no steady state is found."""
@@ -65,8 +66,8 @@ class SteadyState:
 
     first: int
     last: int
-    count: int
-    step_time_s: float
+    count: PositiveInt
+    step_time_s: PositiveFloat
     step_time_std_s: float
     drift: float
     spikes: tuple[Spike, ...]

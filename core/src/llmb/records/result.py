@@ -43,7 +43,7 @@ RESULT_KEYS = (
 STEPS_FILE = "steps.csv"
 
 DAMAGED = "damaged record"
-"""The beginning of the reason of a run whose record has values of a wrong type."""
+"""The beginning of the reason of a run whose record has invalid values."""
 
 STEPS_KEY = "steps"
 """The key of ``steps_requested`` in JSON."""
@@ -147,7 +147,7 @@ class RunResult:
     def from_dict(cls, table: Mapping[str, Any]) -> RunResult:
         """Return the run that `as_dict` of this or another version described.
 
-        Missing keys are None. So are those whose values have a wrong type, which the reason then names.
+        Missing keys are None. So are those with invalid values, which the reason then names.
         """
         nested = {name: _nested(kind, table.get(name)) for name, kind in NESTED.items()}
         values, errors = _known_values(cls, {**table, **nested, "steps_requested": table.get(STEPS_KEY)})
