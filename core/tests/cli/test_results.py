@@ -213,8 +213,9 @@ def test_a_result_has_one_note_on_an_mfu_above_100_percent(capsys: pytest.Captur
     assert "the machine was busy while the peak of its CPU was measured" in capsys.readouterr().out
 
 
-def test_a_failure_shows_cause_log_line_and_remedy_once_each(capsys: pytest.CaptureFixture[str]) -> None:
-    failure = {"cause": "a disk is full", "evidence": "No space left on device", "line": 12, "remedy": "free some"}
+@pytest.mark.parametrize("cause", ["a disk is full", "unknown: a disk is full"])
+def test_a_failure_shows_cause_log_line_and_remedy_once_each(cause: str, capsys: pytest.CaptureFixture[str]) -> None:
+    failure = {"cause": cause, "evidence": "No space left on device", "line": 12, "remedy": "free some"}
     print_results([result(state="failed", metrics=None, reason="a disk is full", failure=failure)])
     shown = capsys.readouterr().out
     assert shown.count("a disk is full") == 1

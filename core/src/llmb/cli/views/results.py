@@ -91,5 +91,5 @@ def _ending_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
     if result.state not in llmb.END_STATES:
         rows = [("progress", describe_last_progress(result)), ("updated", describe_stale_state(result))]
         return [*rows, ("job", result.job_id or ""), ("reason", result.reason)]
-    cause = result.failure.cause if result.failure else None
-    return [("verdict", result.verdict or ""), ("reason", "" if result.reason == cause else result.reason)]
+    cause = result.failure.cause if result.failure else ""
+    return [("verdict", result.verdict or ""), ("reason", "" if cause.endswith(result.reason) else result.reason)]
