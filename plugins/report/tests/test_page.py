@@ -250,6 +250,19 @@ def test_sets_of_one_configuration_are_counted_once() -> None:
     assert "published step time of 2 sets of repeats." in write_page(*runs)
 
 
+@pytest.mark.parametrize(
+    ("other", "key", "values"),
+    [
+        ({"model": {"layers": 40}}, "model.layers", (80, 40)),
+        ({"parallelism": {"global_batch_size": 256}}, "parallelism.global_batch_size", (128, 256)),
+    ],
+)
+def test_steps_of_another_size_have_a_plot_of_their_own(other: dict[str, Any], key: str, values: tuple[int]) -> None:
+    runs = [record_runs([step_times(1.0)], **tables)[0] for tables in ({}, other, {"env": {"A": "1"}})]
+    plots = re.findall(r"<title [^>]*>Step time of (.*?)</title>", write_page(*runs))
+    assert sorted(plots) == sorted(f"64 GPUs, {key}={value}" for value in values)
+
+
 def test_partial_metrics_do_not_count_in_the_efficiency() -> None:
     from llmb_report.scaling_plots import find_scalings  # imports Matplotlib
 

@@ -58,8 +58,25 @@ def page_title(sets: Sequence[ReportedSet]) -> str:
 
 
 def titles(sets: Sequence[ReportedSet]) -> list[str]:
-    """Return the configuration of each set, without what all sets have in common."""
-    return [", ".join(filter(None, (name, each.title))) for name, each in zip(families(sets), sets, strict=True)]
+    """Return the configuration of each set, without what all sets have in common.
+
+    If sets of one name have different sizes, their names have these sizes too, because a step is other work.
+    """
+    names = [", ".join(filter(None, (name, each.title))) for name, each in zip(families(sets), sets, strict=True)]
+    sizes = [[(key, value) for key, value in each.runs[0].settings.items() if _is_size(key)] for each in sets]
+    shared: dict[str, set[tuple[str, str]]] = {}
+    for name, own in zip(names, sizes, strict=True):
+        if own:  # a damaged record has no settings
+            shared.setdefault(name, set(own)).intersection_update(own)
+    return [
+        ", ".join((name, *(f"{key}={value}" for key, value in own if (key, value) not in shared[name])))
+        for name, own in zip(names, sizes, strict=True)
+    ]
+
+
+def _is_size(key: str) -> bool:
+    """Check whether a setting is a size of the model or the batch."""
+    return key.startswith("model.") or key == "parallelism.global_batch_size"
 
 
 def families(sets: Sequence[ReportedSet]) -> list[str]:
