@@ -1,4 +1,4 @@
-"""Weak scaling: step time and efficiency over the number of GPUs."""
+"""Scaling: step time and efficiency over the number of GPUs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from llmb_report.plot import Key, Plot, Table
 from llmb_report.svg import MEASURED, PUBLISHED, as_svg, new_axes
 
 HEIGHT = 220
+EFFICIENCY = "Tokens/s of one GPU, relative to the smallest size."
 
 
 @attrs.frozen(kw_only=True)
@@ -123,7 +124,8 @@ def scaling_plots(number: int, scaling: Scaling) -> Iterator[Plot]:
         )
 
     yield _plot(f"scaling-time-{number}", "Step time", "step time (s)", scaling, step_time)
-    yield _plot(f"scaling-efficiency-{number}", "Efficiency", "efficiency (%)", scaling, efficiency)
+    plot = _plot(f"scaling-efficiency-{number}", "Efficiency", "efficiency (%)", scaling, efficiency)
+    yield attrs.evolve(plot, note=f"{EFFICIENCY} {plot.note}".strip())
 
 
 def _note(scaling: Scaling) -> str:
