@@ -44,7 +44,9 @@ def test_a_long_list_ends_with_the_number_of_all_runs(llmb: Llmb) -> None:
     record_runs([STEADY] * 3)
     answer = llmb("runs", "--limit", "2")
     assert answer.out.count("completed") == 2
-    assert "2 of 3 runs; --all lists all" in answer.out
+    assert "\nthe newest 2 of 3 runs; --all lists all\n" in answer.out
+    by_time = llmb("runs", "--limit", "2", "--sort", "step_time").out
+    assert "\nby step_time, the first 2 of 3 runs; --all lists all\n" in by_time
     assert "--all lists all" not in llmb("runs", "--all").out
 
 

@@ -60,19 +60,20 @@ def runs(
     elif prometheus:
         output.print_text(llmb.prometheus_text(found.results()), newline=False)
     elif found.total:
-        _print_list(found)
+        _print_list(found, sort)
     else:
         output.print_message("no run matches" if filters else f"no runs in {llmb.home_folder()}")
 
 
-def _print_list(found: llmb.RunListing) -> None:
+def _print_list(found: llmb.RunListing, sort: str) -> None:
     """Print the runs, the number of those that are not listed, and a line for each damaged record."""
     from llmb.cli.views.run_list import is_damaged, print_run_list
 
     results = found.results()
     print_run_list(results)
     if found.total > len(results):
-        output.print_text(f"{len(results)} of {found.total:,} runs; --all lists all")
+        which = "the newest" if sort == "created" else f"by {sort}, the first"
+        output.print_text(f"{which} {len(results)} of {found.total:,} runs; --all lists all")
     for result in results:
         if is_damaged(result):
             output.print_message(f"{result.run_id}: {result.reason}")
