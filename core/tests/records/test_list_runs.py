@@ -253,6 +253,19 @@ def test_a_filter_that_no_index_can_answer_is_an_error(records: list[RunRecord],
         find_runs([text])
 
 
+@pytest.mark.usefixtures("records")
+def test_a_copy_of_the_home_has_the_paths_of_its_own_records(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    RunRecord(runs_folder() / "run0").add_events([Ended(run_id="run0", state="completed")])
+    list_runs()
+    assert index.exists()
+    shutil.copytree(home_folder(), tmp_path / "copy")  # with the times of all files
+    monkeypatch.setenv("LLMB_HOME", str(tmp_path / "copy"))
+    for each in list_runs():
+        assert each.directory == str(tmp_path / "copy/runs" / each.run_id)
+
+
 def test_runs_are_sorted_with_missing_values_last(records: list[RunRecord]) -> None:
     for record, step_time_s in zip(records, (2.0, 1.0), strict=False):
         record.write_result({"metrics": METRICS | {"step_time_s": step_time_s}}, [])

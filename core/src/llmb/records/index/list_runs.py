@@ -13,7 +13,7 @@ import attrs
 from llmb.paths import runs_folder
 from llmb.records.create_records import complete_stale_sweeps
 from llmb.records.find_records import folder_names, is_record
-from llmb.records.index.run_filters import Condition, check_sort_key, parse_filters
+from llmb.records.index.run_filters import Condition, as_storable_text, check_sort_key, parse_filters
 from llmb.records.index.runs_database import Row, RunsDatabase, columns_of, open_database, open_in_memory
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult, read_result
@@ -143,9 +143,12 @@ def _read_row(name: str) -> Row:
 
 
 def _stamp(name: str, files: Sequence[str] = (*STATE_FILES, "progress.json")) -> str:
-    """Return a text that changes whenever one of these files of a record changes."""
+    """Return a text that changes whenever one of these files of a record changes, or the folder of all records.
+
+    A result contains the path of its record, which another one has in a copy of the folder with its database.
+    """
     folder = f"{runs_folder()}/{name}"
-    parts = []
+    parts = [as_storable_text(f"{runs_folder()},")]
     for file in files:
         with suppress(OSError):
             status = os.stat(f"{folder}/{file}")
