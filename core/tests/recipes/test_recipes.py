@@ -411,6 +411,12 @@ def test_a_baseline_of_a_recipe_without_points_has_one_of_its_dtypes() -> None:
     assert str(error).endswith("baselines[0].dtype: fp8 is not a dtype of this recipe; expected fp32 or bf16")
 
 
+def test_a_baseline_of_a_recipe_without_points_has_no_variant() -> None:
+    row = '[[baselines]]\ngpu_type = "h100"\ndtype = "bf16"\nvariant = "v1"\ngpus = 8\nstep_time_s = 0.5\n'
+    [error] = errors_of(OPEN + row)
+    assert "baselines[0].variant: a recipe without [[points]] has no variants; " in str(error)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [

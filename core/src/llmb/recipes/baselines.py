@@ -103,6 +103,8 @@ def _check_table(table: BaselineTable, key: str, recipe: RecipeTable) -> Iterato
     if dtypes and table.dtype not in dtypes:
         message = f"{table.dtype} is not a dtype of this recipe"
         yield Fault(message=message, key=f"{key}.dtype", expected=format_choices(dtypes))
+    if table.variant and not recipe.points:
+        yield Fault(message="a recipe without [[points]] has no variants", key=f"{key}.variant", expected="no such key")
     known = sorted(map(str, table.gpus))
     for gpus in table.notes:
         if gpus not in known:
