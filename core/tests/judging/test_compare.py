@@ -296,6 +296,17 @@ def test_the_screen_of_a_comparison(llmb: Llmb, record: Record) -> None:
     assert llmb("compare", *map(",".join, sides)).out == COMPARISON
 
 
+def test_points_of_other_sizes_on_the_same_gpus_are_named(llmb: Llmb, record: Record) -> None:
+    tables: list[dict[str, Any]] = [{}, {"parallelism": {"global_batch_size": 256}}]
+    sides = [",".join(record(time_s, **each) for each in tables) for time_s in (7.0, 7.5)]
+    shown = llmb("compare", *sides).out
+    for size in (128, 256):
+        assert f"  64 GPUs, global_batch_size={size}  " in shown
+    points = llmb("compare", *sides, "--json").json["points"]
+    sizes = [(each["layers"], each["seq_len"], each["global_batch_size"]) for each in points]
+    assert sizes == [(80, 4096, 128), (80, 4096, 256)]
+
+
 def test_a_change_that_barely_exceeds_its_margin_has_another_decimal(llmb: Llmb, record: Record) -> None:
     recipe = {"recipe": "nemo_launcher/llama3.1-70b", "dtype": "fp8"}
     runs = [record(time_s, workload=recipe) for time_s in (11.0, 11.1, 11.2)]

@@ -21,10 +21,10 @@ from llmb.values.texts.error_text import counted
 from llmb.values.texts.html_table import html_table
 
 AT_POINT = ("recipe", "gpu_type", "dtype", "variant", "gpus")
-"""Parts of a point that its JSON has."""
+"""The names of a configuration."""
 
 SIZES = ("model.layers", "seq_len", "global_batch_size")
-"""The other parts."""
+"""The sizes of a configuration, by their keys in a spec."""
 
 NOT_IN_JSON = ("apart", "not_compared", "not_judged", "same_logs")
 """Fields of `RunComparison` that only explain it to a reader."""
@@ -61,6 +61,9 @@ class PointChange:
     dtype: str | None
     variant: str | None
     gpus: int | None
+    layers: int | None
+    seq_len: int
+    global_batch_size: int
     a: ComparedSide
     b: ComparedSide
     change: float
@@ -247,7 +250,7 @@ def _compare_point(point: Point, a: Sequence[_Run], b: Sequence[_Run]) -> PointC
     change = compare_repeats([run.repeat for run in a], [run.repeat for run in b])
     same_flops = len({run.metrics.flops_per_sequence for run in (*a, *b)}) == 1
     return PointChange(
-        **dict(zip(AT_POINT, point, strict=False)),
+        **_describe_point(point),
         a=_describe_side(a, change.a_s, with_mfu=same_flops),
         b=_describe_side(b, change.b_s, with_mfu=same_flops),
         change=change.change,
@@ -255,6 +258,12 @@ def _compare_point(point: Point, a: Sequence[_Run], b: Sequence[_Run]) -> PointC
         call=change.call,
         test=None if change.p is None else RankTest(name="Mann-Whitney U", p=change.p),
     )
+
+
+def _describe_point(point: Point) -> dict[str, Any]:
+    """Return the parts of a point by the names of their fields."""
+    names = (name.removeprefix("model.") for name in (*AT_POINT, *SIZES))
+    return dict(zip(names, point, strict=True))
 
 
 def _describe_side(runs: Sequence[_Run], step_time_s: float, *, with_mfu: bool = True) -> ComparedSide:
@@ -275,7 +284,7 @@ def _compare_with_published(point: Point, runs: Sequence[_Run]) -> PointChange:
     judgement = judge_step_times([run.repeat for run in runs], baseline.step_time_s, 0.0)
     ratio, (low, _high) = judgement.ratio or 1.0, judgement.interval or (1.0, 1.0)
     return PointChange(
-        **dict(zip(AT_POINT, point, strict=False)),
+        **_describe_point(point),
         a=_describe_side(runs, ratio * baseline.step_time_s),
         b=ComparedSide(runs=(), step_time_s=baseline.step_time_s, tokens_per_s=baseline.tokens_per_s, mfu=baseline.mfu),
         change=ratio - 1,

@@ -15,6 +15,9 @@ from llmb.cli.views.tables import Column, print_table
 NAMED_RUNS = 4
 """The most runs that a line names. --json has all."""
 
+SIZES = ("layers", "seq_len", "global_batch_size")
+"""Parts of a point that its row has only if it needs them."""
+
 CALLS = {"slower": Text("slower", "red"), "faster": Text("faster", "green"), "none": Text("~")}
 
 
@@ -46,7 +49,7 @@ def _print_points(found: llmb.RunComparison) -> None:
         if heading != _heading(point):
             heading = _heading(point)
             rows.append((heading, "", "", "", ""))
-        rows.append(_row(point, width))
+        rows.append(_row(point, width, _sizes(point, found.points)))
     if found.geometric_mean_change is not None and len(found.points) > 1:
         rows.append(("geometric mean", "", "", _percent(found.geometric_mean_change), ""))
     print_table(columns, rows)
@@ -64,14 +67,21 @@ def _heading(point: llmb.PointChange) -> str:
     return " ".join(filter(None, (recipe, point.gpu_type, point.dtype, point.variant)))
 
 
-def _row(point: llmb.PointChange, width: int) -> tuple[str | Text, ...]:
+def _sizes(point: llmb.PointChange, points: Sequence[llmb.PointChange]) -> str:
+    """Return the sizes that distinguish a point from others with the same GPUs, such as ``, layers=40``."""
+    alike = [each for each in points if (_heading(each), each.gpus) == (_heading(point), point.gpus)]
+    names = [name for name in SIZES if len({getattr(each, name) for each in alike}) > 1]
+    return "".join(f", {name}={getattr(point, name)}" for name in names)
+
+
+def _row(point: llmb.PointChange, width: int, sizes: str) -> tuple[str | Text, ...]:
     decimals = _decimals(point)
     change = f"{_percent(point.change, decimals)} +- {100 * point.margin:.{decimals}f} %"
     call = CALLS[point.call]
     if point.test:
         call = call + Text(f"  (U test: p = {point.test.p:.2g})")
     times = (four_digits(side.step_time_s) for side in (point.a, point.b))
-    return (f"  {_gpus(point).rjust(width)}", *times, change, call)
+    return (f"  {_gpus(point).rjust(width)}{sizes}", *times, change, call)
 
 
 def _gpus(point: llmb.PointChange) -> str:
