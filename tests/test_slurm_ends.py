@@ -279,7 +279,9 @@ def test_a_dependency_that_is_never_satisfied(toy_slurm: Any) -> None:
 
 def test_a_deadline(toy_slurm: Any) -> None:
     run = toy_slurm.follow(workload={"time_limit": "3h"}, target={"sbatch": {"deadline": "now+2hours"}})
-    assert (run["state"], run["reason"]) == ("failed", "deadline (after 0 of 5 steps)")
+    rejected = "sbatch rejected the job: Batch job submission failed: Requested time limit is invalid"  # since 24.11
+    assert run["state"] == "failed"
+    assert run["reason"].startswith(("deadline (after 0 of 5 steps)", rejected))
 
 
 @pytest.mark.parametrize(
@@ -313,6 +315,8 @@ def test_a_job_that_would_pend_forever_is_cancelled(
         run = toy_slurm.follow(workload=workload, target=target)
     finally:
         toy_slurm.cluster.order("scontrol", "delete", "PartitionName=meagre")
+    if run["reason"].startswith("sbatch rejected the job"):
+        pytest.skip(f"this version of Slurm {run['reason']}")  # 24.11 counts the nodes of the partition before
     assert (run["state"], run["reason"]) == ("failed", reason)
     assert run["failure"]["remedy"].startswith(remedy)
     states = toy_slurm.cluster.order("squeue", "-h", "-t", "all", "-j", run["job_id"], "-o", "%T").split()
