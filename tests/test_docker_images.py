@@ -135,6 +135,18 @@ def test_an_image_without_bash_is_reported(toy_docker: Any, docker: Any, tmp_pat
     docker("image", "rm", "llmb-empty:1")
 
 
+def test_an_image_for_another_cpu_is_reported(toy_docker: Any, docker: Any, tmp_path: Path) -> None:
+    (tmp_path / "foreign/bin").mkdir(parents=True)
+    for program in ("bash", "sh"):
+        (tmp_path / "foreign/bin" / program).write_bytes(b"\x7fELF\x02\x01\x01" + bytes(100))
+        (tmp_path / "foreign/bin" / program).chmod(0o755)
+    docker.import_image(tmp_path / "foreign", "llmb-foreign:1", "ENV PATH=/bin")
+    run = toy_docker.run(workload={"image": "llmb-foreign:1"})
+    assert failure(run) == "a program was built for another kind of CPU"
+    assert "has no bash" not in run["reason"]
+    docker("image", "rm", "llmb-foreign:1")
+
+
 def test_a_full_disk_is_reported(
     toy_docker: Any, docker: Any, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

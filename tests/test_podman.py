@@ -40,9 +40,9 @@ def podman(podman_module: Podman, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
     assert podman_module.containers == []
 
 
-def tables(toy: Any, **framework: Any) -> dict[str, dict[str, Any]]:
+def tables(toy: Any, image: str = IMAGE, **framework: Any) -> dict[str, dict[str, Any]]:
     return {
-        "workload": {"image": IMAGE},
+        "workload": {"image": image},
         "framework": framework,
         "target": {"runtime": "podman", "container": {"ulimits": {}}},
         "mounts": {str(toy.folder): str(toy.folder)},
@@ -68,3 +68,12 @@ def test_cancel_stops_the_container(toy: Any, podman: Podman) -> None:
     assert cancelled["state"] == "cancelled"
     out, _ = running.communicate(timeout=DEADLINE_S)
     assert json.loads(out)["runs"] == [cancelled]
+
+
+def test_an_image_without_bash_is_reported(toy: Any, podman: Podman, tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    subprocess.run(["tar", "-C", str(tmp_path / "root"), "-cf", str(tmp_path / "root.tar"), "."], check=True)
+    podman("import", str(tmp_path / "root.tar"), "localhost/llmb-empty:1")
+    run = toy.run(**tables(toy, "localhost/llmb-empty:1"))
+    assert "the image has no bash" in run["failure"]["cause"]
+    podman("image", "rm", "localhost/llmb-empty:1")
