@@ -56,6 +56,18 @@ def test_an_unknown_option_is_named_without_the_usage_of_the_engine(error: str, 
     assert explain("ubuntu", error + usage) == f"docker does not know {option}; {remedy}\n"
 
 
+@pytest.mark.parametrize(
+    ("engine", "error"),
+    [
+        ("docker", "docker: Error response from daemon: network fabric not found"),
+        ("podman", "Error: unable to find network with name or ID fabric: network not found"),
+    ],
+)
+def test_a_missing_network_is_not_taken_for_a_missing_image(engine: str, error: str) -> None:
+    remedy = f'use one that `{engine} network ls` lists, or "host"'
+    assert explain("ubuntu", error, engine) == f"the network in target.container.network does not exist; {remedy}\n"
+
+
 @pytest.mark.parametrize(("engine", "other"), [("docker", "podman"), ("podman", "docker"), ("enroot", "podman")])
 def test_a_missing_engine_proposes_another_one(engine: str, other: str) -> None:
     assert f'set `runtime = "{other}"`' in explain("ubuntu", f"bash: {engine}: command not found", engine)

@@ -528,6 +528,8 @@ explain() {
       echo "podman does not know the registry of $image; set \`image = \"docker.io/$image\"\` in [workload], or name another registry" ;;
     *"invalid reference format"* | *"repository name must"* | *"invalid image reference"*)
       echo "invalid image name; set \`image = \"REGISTRY/NAME:TAG\"\` in [workload]" ;;
+    *"network "*"not found"*)
+      echo "the network in target.container.network does not exist; use one that \`$engine network ls\` lists, or \"host\"" ;;
     *"manifest unknown"* | *"not found"* | *"no such image"* | *"name unknown"* | *"image not known"*)
       echo "the image $image does not exist; set \`image = \"REGISTRY/NAME:TAG\"\` in [workload] to one that does" ;;
     *"no such host"* | *"could not resolve host"* | *"i/o timeout"* | *"connection refused"* | *"network is unreachable"* | *"name resolution"* | *"deadline exceeded"* | *"TLS handshake timeout"* | *"Client.Timeout"*)
