@@ -56,6 +56,12 @@ def test_an_unknown_option_is_named_without_the_usage_of_the_engine(error: str, 
     assert explain("ubuntu", error + usage) == f"docker does not know {option}; {remedy}\n"
 
 
+def test_an_unknown_error_is_shown_without_the_id_of_the_container_and_the_usage() -> None:
+    error = "docker: Error response from daemon: Minimum memory limit allowed is 6MB"
+    for usage in ("Run 'docker run --help' for more information", "See 'docker run --help'."):
+        assert explain("ubuntu", f"{64 * 'a'}\n{error}\n\n{usage}") == f"{error}\n"
+
+
 @pytest.mark.parametrize(
     ("engine", "error"),
     [

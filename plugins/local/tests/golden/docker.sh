@@ -473,7 +473,8 @@ explain() {
     login="add the credentials to ~/.config/enroot/.credentials" free_space="\`rm -rf $cache\`, and check \`df -h $folder\`"
   fi
   shopt -s nocasematch
-  last=$(one_line "$1")
+  # without the id of the container, and the usage that Docker adds
+  last=$(one_line "$(sed -E "/^([0-9a-f]{64}|Usage:.*|(Run|See) '.* --help'.*)\$/d" <<<"$1")")
   if ((${#last} > 300)); then
     last=${last: -300}
     last="... ${last#* }" # no part of a word
