@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmb.drive.secrets import SecretFiles
+from llmb.drive.secrets import SHOWN_CHARACTERS, SecretFiles, mask_reasons
 from llmb.drive.shared_tasks.task_failure import TAIL_BYTES, find_task_failure
 from llmb.hosts.local_host import LocalHost
 from llmb.plan_tasks import TaskPlan
@@ -91,3 +91,16 @@ def test_a_secret_cut_by_the_beginning_of_a_failed_task_s_log_is_left_out(
     failure, kept = find_task_failure(plan, JobStatus(state="ended", cause="failed", exit_code=1), LocalHost())
     assert "━" in kept
     assert "7d1f9c" not in kept + failure.reason
+
+
+@pytest.mark.parametrize(("separator", "first"), [(" ", "... word"), ("-", "... ")])
+def test_a_long_last_line_of_a_running_job_is_cut_between_words(separator: str, first: str) -> None:
+    line = separator.join(f"word{number}" for number in range(100))
+    unit: Any = SimpleNamespace()
+    script = Script(id="job", directory="/job", text="")
+    polled = [(unit, JobStatus(state=state, reason=line), script) for state in ("running", "ended")]
+    running, ended = (status.reason for _, status in mask_reasons(polled) if isinstance(status, JobStatus))
+    assert running.startswith(first)
+    assert line.endswith(running.removeprefix("... "))
+    assert 100 < len(running) <= len("... ") + SHOWN_CHARACTERS
+    assert ended == line

@@ -90,8 +90,16 @@ def mask_reasons(polled: Iterable[tuple[Unit, JobStatus, Script]]) -> Iterator[U
         key = (status.reason, script.secrets)
         if key not in masked:
             masked[key] = mask_output(status.reason, script)
-        first_shown = -SHOWN_CHARACTERS if status.state == "running" else None
-        yield unit, attrs.evolve(status, reason=masked[key][first_shown:])
+        reason = masked[key]
+        yield unit, attrs.evolve(status, reason=_shown_end(reason) if status.state == "running" else reason)
+
+
+def _shown_end(text: str) -> str:
+    """Return at most the last `SHOWN_CHARACTERS` of a text, after an ellipsis and from the beginning of a word."""
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    end = text[-SHOWN_CHARACTERS:]
+    return f"... {end.partition(' ')[2] or end}"
 
 
 def certainly_not_submitted(error: BaseException) -> bool:
