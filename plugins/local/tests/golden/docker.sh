@@ -641,8 +641,11 @@ explain_end() {
   local output
   output=$("$engine" logs --tail 20 "$container" 2>&1)
   echo "$output" >&2
-  case $output in *"exec bash failed: No such file"* | *"failed to exec pid1: No such file"*) # of Docker and Podman
-    record_failure "phase $1: the image has no bash, which starts the ranks" ;;
+  case $output in
+    *"exec bash failed: No such file"* | *"failed to exec pid1: No such file"*) # of Docker and Podman
+      record_failure "phase $1: the image has no bash, which starts the ranks" ;;
+    *"marked for removal"* | *[Nn]"o such container"*)
+      record_failure "its container $container was removed by another process" ;;
   esac
   if [ -n "$engine_was_down" ] && (($2 > 128)); then
     record_failure "phase $1: ended by a restart of the Docker daemon; set \"live-restore\": true in its daemon.json to keep containers running"
