@@ -85,13 +85,31 @@ def test_a_message_that_uv_wraps_is_complete(tmp_path: Path, log: str, expected:
 @pytest.mark.parametrize(
     ("log", "expected"),
     [
-        ("error: Failed to fetch\n  cause: odd certificate\nhint: look\n", "cause: odd certificate"),
+        ("error: Failed to fetch\n  cause: odd certificate\nhint: look\n", "odd certificate"),
         ("fatal: no such remote\n  see git help\n", "see git help"),
         ("error: 404\nno Python on n1\n", "no Python on n1"),
     ],
 )
 def test_another_message_is_the_last_line(tmp_path: Path, log: str, expected: str) -> None:
     assert reason(tmp_path, log) == expected
+
+
+@pytest.mark.parametrize(
+    ("causes", "expected"),
+    [
+        (
+            "error sending request for url (https://pypi.org/simple/torch/)\n  cause: dns error\n  cause: not known",
+            "no route to a server: https://pypi.org/simple/torch/: not known",
+        ),
+        (
+            "HTTP status client error (403 Forbidden) for url (https://pypi.org/simple/torch/)",
+            "HTTP status client error (403 Forbidden) for url (https://pypi.org/simple/torch/)",
+        ),
+    ],
+)
+def test_a_failed_download_names_its_url_once(tmp_path: Path, causes: str, expected: str) -> None:
+    fetch = "error: Request failed after 3 retries\n  cause: Failed to fetch: https://pypi.org/simple/torch/\n"
+    assert reason(tmp_path, f"{fetch}  cause: {causes}\n") == expected
 
 
 def test_a_failed_build_ends_with_its_cause(tmp_path: Path) -> None:

@@ -30,6 +30,9 @@ _ADVICE = re.compile(r"\s*($|hint:|\[notice\])", re.IGNORECASE)
 _ERROR = re.compile(r"\s*(?:error: |cause: |Caused by: |╰─▶ )")
 """The beginning of a message of uv, whose further lines are indented."""
 
+_FETCHED = re.compile(r"Failed to fetch: `?([^\s`]+)")
+"""The URL that uv could not download, which the last message may lack."""
+
 _BUILD_HINT = re.compile(r"^\s*hint: This error likely indicates.*", re.MULTILINE | re.DOTALL)
 """The paragraphs that uv prints last after a failed build."""
 
@@ -47,7 +50,8 @@ def find_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> tuple[Ta
     known = preparation_failure(end)
     last = _last_message(end)
     from_scheduler = status.reason if plan.on == "scheduler" and status.reason != last else ""
-    reason = ": ".join(each for each in (from_scheduler, known.cause if known else "", last) if each)
+    fetched = [url for url in _FETCHED.findall(end)[-1:] if url not in last]
+    reason = ": ".join(each for each in (from_scheduler, known.cause if known else "", *fetched, last) if each)
     reason = f"{reason or status.reason or f'exit code {status.exit_code}'} (log: {log or phases[0][0]})"
     remedy = status.remedy or (known.remedy if known else "")
     return TaskFinalized(complete=False, reason=reason, remedy=remedy), end
@@ -66,7 +70,7 @@ def _last_message(log: str) -> str:
             message = []
         message.append(line)
     last = message[-1].strip() if message else ""
-    begin = _ERROR.match(message[0]) if len(message) > 1 else None
+    begin = _ERROR.match(message[0]) if message else None
     if begin is None:
         return last[-LONGEST_MESSAGE:]
     message[0] = message[0][begin.end() :]
