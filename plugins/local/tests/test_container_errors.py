@@ -56,6 +56,17 @@ def test_an_unknown_option_is_named_without_the_usage_of_the_engine(error: str, 
     assert explain("ubuntu", error + usage) == f"docker does not know {option}; {remedy}\n"
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        'Current context "lab" is not found on the file system',
+        "error during connect: ssh: connect to host lab port 22: Connection refused",
+    ],
+)
+def test_the_probe_takes_no_error_for_that_of_an_image(error: str) -> None:
+    assert explain("", error) == f"{error}\n"
+
+
 def test_an_unknown_error_is_shown_without_the_id_of_the_container_and_the_usage() -> None:
     error = "docker: Error response from daemon: Minimum memory limit allowed is 6MB"
     for usage in ("Run 'docker run --help' for more information", "See 'docker run --help'."):

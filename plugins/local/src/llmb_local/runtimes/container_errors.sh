@@ -55,6 +55,23 @@ explain_gpu_error() {
 # kernel_setting NAME: print the value of a setting that only some distributions have.
 kernel_setting() { cat "/proc/sys/kernel/$1" 2>/dev/null; }
 
+# explain_image_error OUTPUT: explain why an image cannot be pulled. The probe has no image. Set by `explain`: last, login.
+explain_image_error() {
+  case ${image:+$1} in
+    *"unauthorized"* | *"authentication required"* | *"no basic auth credentials"* | *"access denied"* | *"denied: "*)
+      echo "the registry of $image denied access, or the image does not exist; $login, or check workload.image" ;;
+    *"short-name "*"did not resolve"*)
+      echo "podman does not know the registry of $image; set \`image = \"docker.io/$image\"\` in [workload], or name another registry" ;;
+    *"invalid reference format"* | *"repository name must"* | *"invalid image reference"*)
+      echo "invalid image name; set \`image = \"REGISTRY/NAME:TAG\"\` in [workload]" ;;
+    *"manifest unknown"* | *"not found"* | *"no such image"* | *"name unknown"* | *"image not known"*)
+      echo "the image $image does not exist; set \`image = \"REGISTRY/NAME:TAG\"\` in [workload] to one that does" ;;
+    *"no such host"* | *"could not resolve host"* | *"i/o timeout"* | *"connection refused"* | *"network is unreachable"* | *"name resolution"* | *"deadline exceeded"* | *"TLS handshake timeout"* | *"Client.Timeout"*)
+      echo "cannot reach the registry of $image; check the network and its proxies: $last" ;;
+    *) echo "$last" ;;
+  esac
+}
+
 # explain OUTPUT: print "PROBLEM; REMEDY" for the output of the engine, or its end if the error is unknown.
 explain() {
   local last missing='' package remedy registry='' login other=podman cache folder=${file:-$PWD/}
@@ -119,22 +136,12 @@ explain() {
       echo "this machine does not allow users to start containers; $remedy" ;;
     *"no space left on device"*)
       echo "the disk on which $engine keeps its images is full; free space, for example with $free_space" ;;
-    *"unauthorized"* | *"authentication required"* | *"no basic auth credentials"* | *"access denied"* | *"denied: "*)
-      echo "the registry of $image denied access, or the image does not exist; $login, or check workload.image" ;;
-    *"short-name "*"did not resolve"*)
-      echo "podman does not know the registry of $image; set \`image = \"docker.io/$image\"\` in [workload], or name another registry" ;;
-    *"invalid reference format"* | *"repository name must"* | *"invalid image reference"*)
-      echo "invalid image name; set \`image = \"REGISTRY/NAME:TAG\"\` in [workload]" ;;
     *"network "*"not found"*)
       echo "the network in target.container.network does not exist; use one that \`$engine network ls\` lists, or \"host\"" ;;
-    *"manifest unknown"* | *"not found"* | *"no such image"* | *"name unknown"* | *"image not known"*)
-      echo "the image $image does not exist; set \`image = \"REGISTRY/NAME:TAG\"\` in [workload] to one that does" ;;
-    *"no such host"* | *"could not resolve host"* | *"i/o timeout"* | *"connection refused"* | *"network is unreachable"* | *"name resolution"* | *"deadline exceeded"* | *"TLS handshake timeout"* | *"Client.Timeout"*)
-      echo "cannot reach the registry of $image; check the network and its proxies: $last" ;;
     *"bind source path does not exist"* | *"statfs "*"no such file"* | *"failed to mount"*"no such file"*)
       echo "a path of [mounts] does not exist; create it, or correct [mounts]: $last" ;;
     *"rlimit"*)
       echo "this machine does not allow the limits in target.container.ulimits; set \`ulimits = {}\` in [target.container], or lower limits" ;;
-    *) echo "$last" ;;
+    *) explain_image_error "$1" ;;
   esac
 }
