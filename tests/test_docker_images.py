@@ -179,7 +179,9 @@ def test_a_run_is_not_started_without_a_daemon(toy_docker: Any, monkeypatch: pyt
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     done = toy_docker.llmb("run", toy_docker.spec(target={"runtime": "docker"}))
     assert done.returncode == 4
-    assert done.stderr == "llmb: the Docker daemon is not running; start it with `sudo systemctl start docker`\n"
+    assert done.stderr.startswith(
+        "llmb: the Docker daemon is not running; start the one at unix:///nowhere/docker.sock, or correct DOCKER_HOST"
+    )
     assert toy_docker.records == []
 
 

@@ -59,6 +59,28 @@ def test_an_unknown_option_is_named_without_the_usage_of_the_engine(error: str, 
 @pytest.mark.parametrize(
     "error",
     [
+        "Cannot connect to the Docker daemon at {}. Is the docker daemon running?",
+        "failed to connect to the docker API at {}; check if the path is correct and if the daemon is running",  # 29
+    ],
+)
+@pytest.mark.parametrize(
+    ("address", "remedy"),
+    [
+        ("unix:///var/run/docker.sock", "start it with `sudo systemctl start docker`"),
+        (
+            "unix:///run/user/7/docker.sock",
+            "start the one at unix:///run/user/7/docker.sock, or correct DOCKER_HOST or the context that "
+            "`docker context ls` marks",
+        ),
+    ],
+)
+def test_the_remedy_of_a_missing_daemon_suits_its_address(error: str, address: str, remedy: str) -> None:
+    assert explain("", error.format(address)) == f"the Docker daemon is not running; {remedy}\n"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
         'Current context "lab" is not found on the file system',
         "error during connect: ssh: connect to host lab port 22: Connection refused",
     ],

@@ -525,8 +525,12 @@ explain() {
       echo "the image $image has no command, without which enroot cannot import it from Docker; run \`docker commit --change 'CMD [\"bash\"]' \$(docker create $image bash) NAME:TAG\`, and set \`image = \"NAME:TAG\"\` in [workload]" ;;
     *"permission denied"*socket* | *"permission denied"*docker.sock*)
       echo "no permission for Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
-    *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"*)
-      echo "the Docker daemon is not running; start it with \`sudo systemctl start docker\`" ;;
+    *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"* | *"failed to connect to the docker API"*)
+      remedy="start it with \`sudo systemctl start docker\`"
+      if [[ $1 =~ (daemon|API)" at "([^[:space:];]+) ]] && [[ ${BASH_REMATCH[2]%.} != unix:///var/run/docker.sock ]]; then
+        remedy="start the one at ${BASH_REMATCH[2]%.}, or correct DOCKER_HOST or the context that \`docker context ls\` marks"
+      fi
+      echo "the Docker daemon is not running; $remedy" ;;
     *"no response from docker info"*) # of the probe
       echo "the Docker daemon does not respond; check \`sudo systemctl status docker\`" ;;
     *"failed to create user namespace: no space left on device"*)
