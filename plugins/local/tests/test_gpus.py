@@ -248,6 +248,13 @@ def test_doctor_reports_gpus_in_use_and_a_missing_toolkit(programs: Any) -> None
     assert os.path.isabs(checks["docker disk"].detail.split()[-1])
 
 
+def test_doctor_prints_the_remedy_of_an_engine_once(programs: Any) -> None:
+    programs("docker", "echo 'Cannot connect to the Docker daemon' >&2; exit 1")
+    [docker] = (check for check in Local().checks(probed(), LocalHost(), ()) if check.name == "docker")
+    assert (docker.ok, docker.detail) == (False, "the Docker daemon is not running")
+    assert docker.remedy == "start it with `sudo systemctl start docker`"
+
+
 def test_runs_without_an_image_need_no_checks_of_containers(programs: Any) -> None:
     install_nvidia_smi(programs, "8-h100")
     programs("docker", "exit 1")

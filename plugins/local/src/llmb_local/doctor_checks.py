@@ -32,9 +32,11 @@ def _engines(target: Target[LocalOptions]) -> Iterator[DoctorCheck]:
     working = [name for name in ENGINES if f"{name}.version" in facts]
     for name in ENGINES:
         if error := facts.get(f"{name}.error"):
-            detail = f"not needed, because {working[0]} works: {error}" if working else error
-            remedy = "" if working else error.partition("; ")[2]
-            yield DoctorCheck(name=name, ok=None if working else False, detail=detail, remedy=remedy)
+            if working:
+                yield DoctorCheck(name=name, ok=None, detail=f"not needed, because {working[0]} works: {error}")
+            else:
+                problem, _, remedy = error.partition("; ")
+                yield DoctorCheck(name=name, ok=False, detail=problem, remedy=remedy)
         elif name in working:
             yield DoctorCheck(name=name, ok=True, detail=facts[f"{name}.version"])
         if folder := facts.get(f"{name}.folder"):
