@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
 import subprocess
 import time
 from pathlib import Path
@@ -64,8 +65,8 @@ def test_the_time_limit_of_idle_logins_does_not_end_a_read(monkeypatch: pytest.M
     assert LocalHost().run("read -r line < <(sleep 1.5; echo late); echo $line").stdout == "late\n"
 
 
-def test_the_shell_of_a_connection_ignores_the_time_limit_of_idle_logins() -> None:
-    env = {**os.environ, "TMOUT": "1"}
+def test_the_shell_of_a_connection_ignores_exported_settings_of_bash() -> None:
+    env = {**os.environ, "TMOUT": "1", "POSIXLY_CORRECT": "1"}
     with subprocess.Popen(["bash", "-s", "first"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as shell:
         assert shell.stdin
         assert shell.stdout
@@ -73,8 +74,8 @@ def test_the_shell_of_a_connection_ignores_the_time_limit_of_idle_logins() -> No
         shell.stdin.flush()
         assert shell.stdout.readline() == b"first 0\n"
         time.sleep(1.5)
-        output, _ = shell.communicate(b"second 8 10\necho hi\n", timeout=60)
-        assert output == b"hi\nsecond 0\n"
+        output, _ = shell.communicate(b"second 16 10\nshopt -qo posix\n", timeout=60)
+        assert output == b"second 1\n"
 
 
 def test_bash_env_disturbs_no_script_and_reaches_jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -82,6 +83,16 @@ def test_bash_env_disturbs_no_script_and_reaches_jobs(monkeypatch: pytest.Monkey
     monkeypatch.setenv("BASH_ENV", str(file))
     assert LocalHost().run("echo hi").stdout == "hi\n"
     assert LocalHost().run("bash -c 'echo job'").stdout == "welcome\njob\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("SHELLOPTS", "errexit"), ("BASHOPTS", "nocasematch"), ("POSIXLY_CORRECT", "1")]
+)
+def test_exported_settings_of_bash_disturb_no_script(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    script = "false; [[ a = A ]]; echo $?; shopt -qo posix; echo $?"
+    assert LocalHost().run(script).stdout == "1\n1\n"
+    assert LocalHost().run(f"bash -c {shlex.quote(script)}").stdout == "1\n1\n"
 
 
 def test_missing_bash_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

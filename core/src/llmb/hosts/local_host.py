@@ -108,10 +108,12 @@ def _environment() -> dict[str, str]:
     """Return the environment of this process, with HOME added if it is unset, as under cron or systemd.
 
     TMOUT is left out: sites set it to end idle logins, and bash takes it as a time limit of every ``read``. So is
-    BASH_ENV, a file that bash reads before a script: what the file prints would be in the output of the script.
+    BASH_ENV, a file that bash reads before a script: what the file prints would be in the output of the script. The
+    others change how bash reads a script: with ``errexit``, as some CI systems export it, a job would be lost.
     """
     home = os.path.expanduser("~")  # unlike Path.home(), does not raise if the user has no home directory
-    own = {name: value for name, value in os.environ.items() if name not in ("TMOUT", "BASH_ENV")}
+    disturbing = ("TMOUT", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "POSIXLY_CORRECT")
+    own = {name: value for name, value in os.environ.items() if name not in disturbing}
     return {"HOME": home if os.path.isabs(home) else "/", **own}
 
 

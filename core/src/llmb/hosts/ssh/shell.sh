@@ -11,6 +11,7 @@ print_end() {
 
 # bash would read the file BASH_ENV before each command; what the file prints would be in the output of the command
 unset BASH_ENV
+unset POSIXLY_CORRECT # changes how bash reads commands
 unset TMOUT # sites set it to end idle logins; bash takes it as a time limit of every `read`
 print_end "$1" 0 # end of the output of the profiles
 while read -r mark bytes limit_s; do
