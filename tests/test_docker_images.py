@@ -91,7 +91,7 @@ def test_a_pinned_image_is_that_of_its_digest_even_if_its_tag_has_moved(
     ("name", "cause"),
     [
         ("{registry}/toy/missing:1", "the image {registry}/toy/missing:1 does not exist; set `image = "),
-        ("No-Image", "No-Image: invalid image name; set `image = "),
+        ("No-Image", "docker image No-Image could not be created: invalid image name; set `image = "),
         ("127.0.0.1:9/toy/tiny:1", "cannot reach the registry of 127.0.0.1:9/toy/tiny:1"),
         ("registry.invalid/toy/tiny:1", "cannot reach the registry of registry.invalid/toy/tiny:1"),
     ],

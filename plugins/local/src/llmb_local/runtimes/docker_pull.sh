@@ -1,6 +1,5 @@
 # Pull an image with Docker or Podman. Set above: engine, image. Each printed line is the progress; if the pull fails,
 # the last line is the reason.
-record_failure() { echo "$1" >&2; }
 
 declare -A layers=()
 complete=0 last=''
@@ -15,4 +14,4 @@ while IFS= read -r line; do
     *) echo "$line" ;;
   esac
 done < <("$engine" pull "$image" 2>&1)
-"$engine" image inspect "$image" >/dev/null 2>&1 || fail "$image" "$last"
+"$engine" image inspect "$image" >/dev/null 2>&1 || { explain "$last"; exit 1; }

@@ -1,5 +1,4 @@
 # Import an image into a squashfs file with enroot. Set above: image, source, file.
-record_failure() { echo "$1" >&2; }
 
 if id=$(docker image inspect --format '{{.Id}}' "$image" 2>/dev/null); then source=dockerd://$id; fi
 mkdir -p "$(dirname "$file")" || exit 1
@@ -7,4 +6,4 @@ lock_image "$file" || exit 1
 if is_complete_image "$file"; then exit 0; fi
 trap 'rm -f "$partial"' EXIT
 import() { enroot import --output "$partial" "$source" && keep_image "$partial" "$file"; }
-output=$(set -o pipefail; import 2>&1 | tee /dev/stderr) || fail "$image" "$output"
+output=$(set -o pipefail; import 2>&1 | tee /dev/stderr) || { explain "$output"; exit 1; }
