@@ -79,6 +79,24 @@ def test_the_remedy_of_a_missing_daemon_suits_its_address(error: str, address: s
 
 
 @pytest.mark.parametrize(
+    ("engine", "error"),
+    [
+        (
+            "docker",  # 28 with the image store of containerd
+            "no matching manifest for linux/amd64 in the manifest list entries: no match for platform in manifest: not "
+            "found",
+        ),
+        ("podman", 'Error: no image found in image index for architecture amd64, variant "", OS linux'),
+    ],
+)
+def test_an_image_for_other_cpus_is_not_taken_for_a_missing_one(engine: str, error: str) -> None:
+    machine = os.uname().machine
+    assert explain("train:1", error, engine) == (
+        f"the image train:1 does not support the CPU of this machine; use an image for {machine}: {error}\n"
+    )
+
+
+@pytest.mark.parametrize(
     "error",
     [
         'Current context "lab" is not found on the file system',

@@ -461,6 +461,8 @@ kernel_setting() { cat "/proc/sys/kernel/$1" 2>/dev/null; }
 # explain_image_error OUTPUT: explain why an image cannot be pulled. The probe has no image. Set by `explain`: last, login.
 explain_image_error() {
   case ${image:+$1} in
+    *"no matching manifest for "* | *"no image found in "*"for architecture "*)
+      echo "the image $image does not support the CPU of this machine; use an image for $(uname -m): $last" ;;
     *"unauthorized"* | *"authentication required"* | *"no basic auth credentials"* | *"access denied"* | *"denied: "*)
       echo "the registry of $image denied access, or the image does not exist; $login, or check workload.image" ;;
     *"short-name "*"did not resolve"*)
