@@ -19,6 +19,7 @@ def test_following_the_logs_of_a_detached_run_brings_it_to_its_end(toy: Any) -> 
     [record] = toy.records
     followed = toy.llmb("logs", record.name, "-f")
     assert followed.returncode == 0, followed.stderr
+    assert f"llmb: {record.name} (queued) has no logs yet\n" in followed.stderr
     assert followed.stdout == "".join(log.read_text() for log in sorted((record / "logs").iterdir()))
     assert json.loads(toy.llmb("show", record.name, "--json").stdout)["state"] == "completed"
 

@@ -36,7 +36,7 @@ def logs(
     result = find_run_or_newest(run)
     printer = LogPrinter(Path(result.directory) / "logs", raw=raw or not output.stdout().isatty())
     if follow and not result.ended:
-        _follow(result.run_id, printer, command=f"llmb logs -f{' --raw' if raw else ''}")
+        _follow(result, printer, command=f"llmb logs -f{' --raw' if raw else ''}")
         result = llmb.find_run(result.run_id)
     else:
         printer.print_new()
@@ -47,22 +47,24 @@ def logs(
         output.print_message(f"{result.run_id} ({result.state}) has no logs{f': {cause}' if cause else ''}")
 
 
-def _follow(run_id: str, printer: LogPrinter, *, command: str) -> None:
+def _follow(run: llmb.RunResult, printer: LogPrinter, *, command: str) -> None:
     """Print what is new until the run has ended. After Ctrl-C, print the command that continues."""
     try:
-        _print_events(run_id, printer)
+        _print_events(run, printer)
     except KeyboardInterrupt:
         output.end_interrupted_line()
-        output.print_progress(f"detached; follow with: {command} {run_id}")
+        output.print_progress(f"detached; follow with: {command} {run.run_id}")
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _print_events(run_id: str, printer: LogPrinter) -> None:
+def _print_events(run: llmb.RunResult, printer: LogPrinter) -> None:
     from llmb.cli.views.plain_view import describe_notice
 
     try:
         printer.print_new()  # before the wait for the target
-        with llmb.attach([run_id]) as session:
+        if not printer.printed:
+            output.print_message(f"{run.run_id} ({run.state}) has no logs yet")
+        with llmb.attach([run.run_id]) as session:
             for event in session.events(sleep=printer.print_while_sleeping):
                 printer.print_new()
                 if notice := describe_notice(event):
