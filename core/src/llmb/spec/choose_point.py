@@ -7,8 +7,8 @@ from typing import Any
 import attrs
 
 from llmb.recipes.accelerators import accelerators
-from llmb.recipes.listing import sort_dtypes, sort_gpu_types
 from llmb.recipes.scaling_rules import holds, scaled
+from llmb.spec.gpu_and_dtype import SET_BATCH, check_published
 from llmb.spec.workload_tables import SpecTables
 from llmb.values.copy_with_changes import with_changes
 from llmb.values.errors import Fault, RecipeError
@@ -19,43 +19,21 @@ from llmb.values.texts.error_text import counted, format_choices, format_name
 from llmb.values.texts.nearest_name import nearest_name
 from llmb.values.types.scalars import LARGEST
 
-SET_BATCH = ", or set parallelism.global_batch_size"
-"""The advice for GPUs without a published point: a run with its own batch size needs none."""
-
 NO_VARIANT = "no such key"
 """What a spec may contain for a recipe without variants."""
 
 
-def published_points(
-    recipe: Recipe, gpu_type: str, dtype: str, errors: list[Fault], *, own_parallelism: bool = False
-) -> tuple[Point, ...]:
-    """Return the points published for this GPU type and dtype; without any, append the error.
+def published_points(recipe: Recipe, gpu_type: str, dtype: str) -> tuple[Point, ...]:
+    """Return the points published for this GPU type and dtype, which `check_published` found to fit the recipe.
 
-    With ``own_parallelism``, a run may start from the points of another GPU type: the first that the recipe has with
-    this dtype. Such a run is not comparable with a baseline.
+    For a GPU type that the recipe does not have, return the points of the first GPU type that it has with this dtype.
+    A run that starts from one of them is not comparable with a baseline.
     """
     if recipe.rule:
-        return (_open_point(recipe, gpu_type, dtype),) if _has_dtype(recipe, dtype, errors) else ()
-    with_dtype = [point.gpu_type for point in recipe.points if point.dtype == dtype]
-    is_published = gpu_type in {point.gpu_type for point in recipe.points}
-    on = f" on {gpu_type}" if is_published else ""
-    if own_parallelism and not is_published:
-        if not with_dtype:
-            return _narrow(recipe.points, "dtype", dtype, recipe, errors)
-        gpu_type = with_dtype[0]
-    points = _narrow(recipe.points, "gpu_type", gpu_type, recipe, errors)
-    if not points and not with_dtype:
-        points = recipe.points  # the dtype is invalid for every GPU type
-    return _narrow(points, "dtype", dtype, recipe, errors, on=on) if points else ()
-
-
-def _has_dtype(recipe: Recipe, dtype: str, errors: list[Fault]) -> bool:
-    """Check whether a recipe without [[points]] runs in this dtype. If not, append the error."""
-    if dtype in recipe.dtypes:
-        return True
-    message, nearest = f"{recipe.address} does not run in {dtype}", nearest_name(dtype, recipe.dtypes)
-    errors.append(Fault(message=message, key="workload.dtype", expected=format_choices(recipe.dtypes), nearest=nearest))
-    return False
+        return (_open_point(recipe, gpu_type, dtype),)
+    if gpu_type not in {point.gpu_type for point in recipe.points}:
+        gpu_type = next(point.gpu_type for point in recipe.points if point.dtype == dtype)
+    return tuple(point for point in recipe.points if (point.gpu_type, point.dtype) == (gpu_type, dtype))
 
 
 def _open_point(recipe: Recipe, gpu_type: str, dtype: str) -> Point:
@@ -178,8 +156,8 @@ def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, varian
     A recipe without [[points]] has one for any number of GPUs.
     """
     check_gpus(gpus)
-    errors: list[Fault] = []
-    points = published_points(recipe, gpu_type, dtype, errors)
+    errors = [*check_published(recipe, gpu_type, dtype)]
+    points = () if errors else published_points(recipe, gpu_type, dtype)
     points = select_variant(recipe, points, variant, None, errors)
     exact = next((point for point in points if point.gpus == gpus), None)
     if recipe.rule and points:
@@ -189,26 +167,6 @@ def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, varian
     if exact:
         return exact
     raise RecipeError(*map(for_arguments, errors or [_gpus_error(recipe, points, gpus)]))
-
-
-def _narrow(
-    points: tuple[Point, ...], key: str, wanted: str, recipe: Recipe, errors: list[Fault], *, on: str = ""
-) -> tuple[Point, ...]:
-    """Return the points with this value of ``key``; without any, append the error. ``on`` ends its message."""
-    sort = sort_gpu_types if key == "gpu_type" else sort_dtypes
-    known = sort(getattr(point, key) for point in points)
-    chosen = tuple(point for point in points if getattr(point, key) == wanted)
-    if not chosen:
-        advice = SET_BATCH if key == "gpu_type" else ""
-        errors.append(
-            Fault(
-                message=f"{recipe.address} has no configuration for {format_name(wanted)}{on}",
-                key=f"workload.{key}",
-                expected=format_choices(known) + advice,
-                nearest=nearest_name(wanted, known),
-            )
-        )
-    return chosen
 
 
 def _gpus_error(recipe: Recipe, points: tuple[Point, ...], gpus: int) -> Fault:

@@ -11,7 +11,6 @@ from llmb.spec.follow_up_errors import overlaps
 from llmb.spec.published_baseline import published_steps
 from llmb.spec.workload_tables import SpecTables
 from llmb.values.errors import Fault, SpecError
-from llmb.values.model import Accelerator
 from llmb.values.profile_and_telemetry import Profile
 from llmb.values.recipe import Recipe, Window
 from llmb.values.rules.model_rules import check_model, check_model_keys
@@ -40,15 +39,6 @@ def find_conflicts(
     suspects = {*suspects, *(error.key for error in overrides if error.key)}
     checks = [*_checks_of_steps(spec, recipe), *(_checks_of_run(run, spec) if run else ())]
     return [*(error for keys, errors in checks if not overlaps(suspects, keys) for error in errors), *overrides]
-
-
-def check_memory(accelerator: Accelerator, recipe: Recipe) -> list[Fault]:
-    """Return an error if the GPU has less memory than the recipe states that it needs."""
-    has, needs = accelerator.memory_gb, recipe.memory_gb
-    if not has or not needs or has >= needs:
-        return []
-    message = f"{accelerator.name} has {has:g} GB of memory, but {recipe.address} needs {needs:g} GB"
-    return [Fault(message=message, key="workload.gpu_type", expected=f"a GPU with at least {needs:g} GB")]
 
 
 def _checks_of_steps(spec: SpecTables, recipe: Recipe) -> Iterator[tuple[tuple[str, ...], Iterable[Fault]]]:

@@ -16,10 +16,11 @@ from llmb.recipes.accelerators import accelerators
 from llmb.spec.assemble_run import assemble_run, assemble_target
 from llmb.spec.check_values import check_place
 from llmb.spec.choose_point import choose_point, published_points, select_variant
-from llmb.spec.cross_checks import check_memory, find_conflicts
+from llmb.spec.cross_checks import find_conflicts
 from llmb.spec.decode import TableDecoder, decode_options
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.follow_up_errors import overlaps, suspect_keys
+from llmb.spec.gpu_and_dtype import check_dtype, check_memory
 from llmb.spec.latest_result import LatestResult
 from llmb.spec.published_baseline import with_baseline
 from llmb.spec.spec_tables import string_of
@@ -29,8 +30,7 @@ from llmb.values.frozen import table_of
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Target
-from llmb.values.texts.error_text import format_choices, format_name, unknown_name
-from llmb.values.texts.nearest_name import nearest_name
+from llmb.values.texts.error_text import format_name, unknown_name
 from llmb.values.workload import RunSpec
 
 
@@ -176,50 +176,12 @@ def _find_points(
 
     ``options`` is the table [framework]. With ``own_batch``, the spec sets the global batch size.
     """
-    errors: list[Fault] = []
-    if accelerator and recipe:
-        errors += check_memory(accelerator, recipe)
-    gpu_fits = not accelerator or not recipe or _has_common_dtype(accelerator, recipe, errors)
-    dtype_fits = dtype is not None and _has_dtype(accelerator if gpu_fits else None, dtype, recipe, errors)
-    if not (accelerator and recipe and dtype and gpu_fits and dtype_fits):
-        return (), errors
-    points = published_points(recipe, accelerator.name, dtype, errors, own_parallelism=own_batch)
+    errors = [*check_memory(accelerator, recipe)] if accelerator and recipe else []
+    misfits = [*check_dtype(recipe, accelerator, dtype, own_batch=own_batch)]
+    if misfits or not (recipe and accelerator and dtype):
+        return (), [*errors, *misfits]
+    points = published_points(recipe, accelerator.name, dtype)
     return select_variant(recipe, points, variant, options, errors), errors
-
-
-def _has_common_dtype(accelerator: Accelerator, recipe: Recipe, errors: list[Fault]) -> bool:
-    """Check whether the GPU has a dtype of the recipe. If not, append an error of the GPU: no dtype could fix it."""
-    dtypes = _dtypes(recipe)
-    if not accelerator.dtypes or {*accelerator.dtypes} & {*dtypes}:
-        return True
-    message = f"{accelerator.name} supports none of the dtypes of {recipe.address}: {', '.join(dtypes)}"
-    types = dict.fromkeys(point.gpu_type for point in recipe.points if point.gpu_type != accelerator.name)
-    expected = format_choices(types) if types else f"a GPU type with {format_choices(dtypes)}"
-    errors.append(Fault(message=message, key="workload.gpu_type", expected=expected))
-    return False
-
-
-def _has_dtype(accelerator: Accelerator | None, dtype: str, recipe: Recipe | None, errors: list[Fault]) -> bool:
-    """Check whether the GPU, or if it is unknown the recipe, has the dtype. If not, append an error."""
-    of_recipe = _dtypes(recipe) if recipe else ()
-    known = accelerator.dtypes if accelerator else of_recipe
-    if dtype in known or not known:
-        return True
-    both = [each for each in known if each in of_recipe] or known
-    owner = accelerator.name if accelerator else recipe.address if recipe else ""
-    lacks = "does not support" if accelerator else "has no configuration for"
-    error = Fault(
-        message=f"{owner} {lacks} {format_name(dtype)}",
-        key="workload.dtype",
-        expected=format_choices(both),
-        nearest=nearest_name(dtype, both),
-    )
-    errors.append(error)
-    return False
-
-
-def _dtypes(recipe: Recipe) -> tuple[str, ...]:
-    return recipe.dtypes or tuple(dict.fromkeys(point.dtype for point in recipe.points))
 
 
 def _decode_plugin_tables(
