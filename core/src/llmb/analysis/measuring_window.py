@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, finite_or_none, possible
+from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, StepTime, finite_or_none, possible
 from llmb.values.steps import Step, rhythm
-from llmb.values.types.scalars import PositiveFloat, PositiveInt
+from llmb.values.types.scalars import PositiveInt
 
 if TYPE_CHECKING:  # listing runs does not load the classes of specs
     from llmb.values.recipe import Window
@@ -37,7 +37,7 @@ class MeasuredWindow:
     first: int
     last: int
     count: PositiveInt
-    step_time_s: PositiveFloat
+    step_time_s: StepTime
     step_time_std_s: float | None
 
 

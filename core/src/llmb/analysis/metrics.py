@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from llmb.analysis.flops import sequence_flops
-from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, finite_or_none, possible
+from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, StepTime, finite_or_none, possible
 from llmb.values.texts.html_table import html_values
-from llmb.values.types.scalars import PositiveFloat
 
 if TYPE_CHECKING:  # listing runs does not load the classes of specs
     from llmb.values.model import Model
@@ -29,7 +28,7 @@ IMPOSSIBLE_MFU = "MFU above 100 % is impossible"
 class Comparison:
     """Published metrics (seconds, tokens/s, a fraction, days), and ``step_time_ratio``: measured / published."""
 
-    step_time_s: PositiveFloat
+    step_time_s: StepTime
     tokens_per_s: float | None
     mfu: float | None
     days_per_1t_tokens: float | None
@@ -47,7 +46,7 @@ class Metrics:
     ``mfu_logged`` (from the TFLOP/s that the framework logs). If that one is None, so is ``mfu``.
     """
 
-    step_time_s: float | None
+    step_time_s: StepTime | None
     tokens_per_s: float | None
     tokens_per_s_per_gpu: float | None
     model_tflops_per_gpu: float | None

@@ -8,13 +8,13 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import attrs
 
-from llmb.analysis.valid_range import STEP_TIME_S, possible
+from llmb.analysis.valid_range import STEP_TIME_S, StepTime, possible
 from llmb.values.steps import Step
-from llmb.values.types.scalars import PositiveFloat, PositiveInt
+from llmb.values.types.scalars import PositiveInt, number_type
 
 LEAST_STEPS = 8
 """Step times without which no steady state is found."""
@@ -47,6 +47,13 @@ LEAST_DIFFERENCE, DIFFERENCE_NOISES = 0.02, 3
 """Relative difference of a window from the steady state that matters, at least, and in units of the noise."""
 
 
+Correlation = Annotated[
+    float,
+    number_type("0 to 0.9", lambda value: 0 <= value <= MOST_CORRELATION, minimum=0, maximum=MOST_CORRELATION),
+]
+"""The correlation of neighbouring steps in a record."""
+
+
 @attrs.frozen(kw_only=True)
 class Spike:
     """One steady step that took much longer than the others."""
@@ -67,13 +74,13 @@ class SteadyState:
     first: int
     last: int
     count: PositiveInt
-    step_time_s: PositiveFloat
+    step_time_s: StepTime
     step_time_std_s: float
     drift: float
     spikes: tuple[Spike, ...]
     spike_share: float
     spike_period: int | None
-    autocorrelation: float
+    autocorrelation: Correlation
 
     def relative_noise(self, count: int) -> float:
         """Return the standard error of the mean of ``count`` printed steps, relative to the mean.

@@ -1,15 +1,22 @@
 """Valid ranges of logged numbers."""
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 from llmb.values.errors import Fault
+from llmb.values.types.scalars import number_type
 
 Bounds = tuple[float, float]
 """The smallest and the largest valid value."""
 
 STEP_TIME_S: Bounds = (1e-6, 1e7)
 """A step of less than 1e-6 s launches no kernel. A step of 1e7 s takes 116 days."""
+
+StepTime = Annotated[
+    float,
+    number_type("1e-06 to 1e+07 s", lambda value: possible(value, STEP_TIME_S) is not None, minimum=1e-6, maximum=1e7),
+]
+"""A step time in a record, in s."""
 
 TFLOPS_PER_GPU: Bounds = (1e-6, 1e6)
 """1e6 is about a hundred times the dense peak of any GPU. 1e-6, a MFLOP/s, is less than any processor reaches."""

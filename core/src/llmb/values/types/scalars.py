@@ -1,7 +1,7 @@
 """Types of single values, such as PositiveInt and Duration: what each of them accepts."""
 
-import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Self
 
@@ -92,7 +92,9 @@ def _is_integer(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return _is_integer(value) or (isinstance(value, float) and math.isfinite(value))
+    """Check whether a value is finite as a float. Neither NaN nor an integer of 400 digits is."""
+    most = sys.float_info.max
+    return (_is_integer(value) or isinstance(value, float)) and -most <= value <= most
 
 
 def _positive_int(value: Any) -> int:
@@ -148,16 +150,16 @@ NonNegativeInt = Annotated[
 """An integer of at least 0."""
 
 
-def _number(expected: str, accepts: Callable[[float], bool], **bounds: float) -> ValueType:
+def number_type(expected: str, accepts: Callable[[float], bool], **bounds: float) -> ValueType:
     """Return the type of the finite numbers for which ``accepts`` is true. ``bounds`` are those of its JSON Schema."""
     schema = {"type": "number", **bounds}
     return accepting(expected, lambda value: _is_number(value) and accepts(value), float, schema=schema)
 
 
-PositiveFloat = Annotated[float, _number("a positive number", lambda value: value > 0, exclusiveMinimum=0)]
+PositiveFloat = Annotated[float, number_type("a positive number", lambda value: value > 0, exclusiveMinimum=0)]
 """A finite number above 0."""
 
-NonNegativeFloat = Annotated[float, _number("a number of at least 0", lambda value: value >= 0, minimum=0)]
+NonNegativeFloat = Annotated[float, number_type("a number of at least 0", lambda value: value >= 0, minimum=0)]
 """A finite number of at least 0."""
 
 PEAK_FLOPS = (1e6, 1e18)
@@ -193,7 +195,7 @@ PeakFlops = Annotated[
 """The dense peak of one GPU in FLOP/s."""
 
 _FRACTION = "a number above 0 and below 1, such as 0.05"
-Fraction = Annotated[float, _number(_FRACTION, lambda value: 0 < value < 1, exclusiveMinimum=0, exclusiveMaximum=1)]
+Fraction = Annotated[float, number_type(_FRACTION, lambda value: 0 < value < 1, exclusiveMinimum=0, exclusiveMaximum=1)]
 """A number above 0 and below 1."""
 
 _DURATION_SCHEMA = {
