@@ -160,7 +160,7 @@ def slurm(slurm_session: slurm_parts.Cluster, monkeypatch: pytest.MonkeyPatch) -
 def toy_slurm(tmp_path: Path, slurm: slurm_parts.Cluster, monkeypatch: pytest.MonkeyPatch) -> SlurmRuns:
     """Return runs of the toy framework on the Slurm cluster. They wait for its accounting however long it lags."""
     runs = SlurmRuns(tmp_path, slurm)
-    monkeypatch.setattr("llmb.drive.finalize.finalize_runs.HISTORY_LIMIT_S", DEADLINE_S)
+    monkeypatch.setattr("llmb.drive.finalize.attempt_history.HISTORY_LIMIT_S", DEADLINE_S)
     monkeypatch.syspath_prepend(str(TOY))
     monkeypatch.setenv("LLMB_HOME", str(runs.home))
     return runs

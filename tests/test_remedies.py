@@ -20,7 +20,8 @@ from parts.deadline import DEADLINE_S
 
 import llmb
 from llmb.cli.app import app
-from llmb.logs.failures.signature_files import FIRST_ERRORS, LAST_MESSAGES, SEE_TRACEBACK, known_failure, with_commands
+from llmb.logs.failures.commands_in_remedies import FIRST_ERRORS, LAST_MESSAGES, SEE_TRACEBACK, with_commands
+from llmb.logs.failures.signature_files import known_failure
 from llmb.values.causes import CAUSES
 
 ROOT = Path(__file__).parents[1]

@@ -12,7 +12,7 @@ EVIL = "\x1b]0;title\x07\x1b[2J\x9b31m\u202eevil\u2066\x7f"
 WEIRD: tuple[Any, ...] = (
     *("", " ", "0", "-rf", "--help", "../../x", "/", "a\nb", "$(touch made)", "'", '"', "%s{}", "größe 東京 🙂", EVIL),
     *("x" * 5000, "1h", "last", "h100", "bf16", "local", "slurm", "maxtext/llama2-tiny", "toy/tiny"),
-    *(0, 1, -1, 2, 2**31, 2**63, 10**30, 0.0, -0.5, 1e308, 5e-324, float("inf"), float("nan"), True, False),
+    *(0, 1, -1, 2, 2**31, 2**63, 10**30, 10**400, 0.0, -0.5, 1e308, 5e-324, float("inf"), float("nan"), True, False),
     *([], [[]], [1, "a"], {}, {"a": {"b": 1}}, [{}], [1] * 300),
 )
 """Values that are invalid in most places."""

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from llmb.drive.finalize.finalize_runs import HISTORY_LIMIT_S
+from llmb.drive.finalize.attempt_history import HISTORY_LIMIT_S
 from llmb.drive.target_loop import TargetLoop
 from llmb.state_machine.events import Ended, JobEnded
 

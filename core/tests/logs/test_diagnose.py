@@ -10,8 +10,9 @@ import pytest
 from llmb.logs import read_blocks
 from llmb.logs.failures import diagnose as module
 from llmb.logs.failures import signature_search
+from llmb.logs.failures.commands_in_remedies import SEE_TRACEBACK
 from llmb.logs.failures.diagnose import diagnose, last_exception
-from llmb.logs.failures.signature_files import SEE_TRACEBACK, known_signatures
+from llmb.logs.failures.signature_files import known_signatures
 from llmb.values.failure import Signature
 
 REAL = Path(__file__).parents[4] / "shared" / "logs"

@@ -12,7 +12,7 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.logs.failures.signature_files import FIRST_ERRORS
+from llmb.logs.failures.commands_in_remedies import FIRST_ERRORS
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import PendingSweep, complete_stale_sweeps
 from llmb.spec.spec_of_run import export_run, import_run

@@ -7,7 +7,7 @@ import attrs
 
 from llmb.analysis.run_ending import Ending
 from llmb.analysis.time_left import estimate_duration_s
-from llmb.logs.failures.signature_files import LAST_MESSAGES
+from llmb.logs.failures.commands_in_remedies import LAST_MESSAGES
 from llmb.logs.steps.step_series import StepSeries
 from llmb.planning import RunPlan
 from llmb.records.last_progress import read_progress

@@ -13,7 +13,7 @@ import tomli_w
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.verdict import Judgement
 from llmb.judging.graded_run import GradedRun
-from llmb.logs.failures.names_in_remedies import COMMAND, fill_commands, names_of_logs
+from llmb.logs.failures.commands_in_remedies import COMMAND, fill_commands, names_of_logs
 from llmb.parsing.compressed import unpacked, unpacked_name
 from llmb.parsing.parse_log import ParsedLog
 from llmb.paths import runs_folder

@@ -16,7 +16,7 @@ from llmb.analysis.slow_ranks import RankComparison, compare_ranks, describe_dis
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.valid_range import finite_or_none
 from llmb.hookspecs import FrameworkHooks
-from llmb.logs.failures.names_in_remedies import fill_commands, names_of_logs
+from llmb.logs.failures.commands_in_remedies import fill_commands, names_of_logs
 from llmb.logs.failures.steps_after_error import LastSteps
 from llmb.logs.read_blocks import blocks_of
 from llmb.logs.steps.rank_steps import RankSteps, has_rank

@@ -1,19 +1,30 @@
 """Attempts of a job, put together from what the scheduler, the job itself and llmb recorded."""
 
 import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
 from llmb.state_machine.events import AttemptStarted, Event, JobEnded, Queued, Running
+from llmb.state_machine.units import State
 from llmb.values.causes import Cause
 from llmb.values.job_history import Attempt, JobHistory
 
 CLOCK_ERROR_S = 60.0
 """By how much the clock of a node may be behind that of the scheduler."""
 
+HISTORY_LIMIT_S = 10.0
+"""How long after the end of a job a run waits for the job's history."""
+
 REQUEUED = "requeued"
 """The cause of an attempt that another one followed, if the scheduler does not know more."""
+
+
+def is_history_awaited(state: State, history: JobHistory | None) -> bool:
+    """Check whether the history of a job is not complete yet, and may still become so in time."""
+    passed_s = abs(time.time() - state.job_ended_at)  # a clock may be set back
+    return history is not None and history.pending and passed_s < HISTORY_LIMIT_S
 
 
 def list_attempts(

@@ -1,12 +1,12 @@
 """Finalizing the runs of a target whose jobs are over, each with the history of its job."""
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 
 import attrs
 
+from llmb.drive.finalize.attempt_history import is_history_awaited
 from llmb.drive.finalize.job_directories import DOUBTFUL, DoubtfulJob, explain_with_directories
 from llmb.drive.finalize.write_result import JobPast, write_result
 from llmb.drive.follow_logs import LogFollower
@@ -20,13 +20,10 @@ from llmb.records.last_progress import remove_progress
 from llmb.records.provenance import parse_provenance
 from llmb.state_machine.events import Ended
 from llmb.state_machine.observations import UnitObservation
-from llmb.state_machine.units import State, UnitStates
+from llmb.state_machine.units import UnitStates
 from llmb.values.errors import PluginError, RecordError
 from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobStatus
-
-HISTORY_LIMIT_S = 10.0
-"""How long after the end of a job a run waits for the job's history."""
 
 
 @attrs.define(eq=False)
@@ -59,7 +56,7 @@ class RunFinalizer:
         yield from ((unit, failed[unit.id]) for unit, _ in units if unit.id in failed)
         prepared = [each for each in units if self.is_waiting(each.unit.id)]
         histories = self._query_histories([each for each in prepared if each.state.submitted])
-        ready = [each for each in prepared if not _is_awaited(each.state, histories.get(each.unit.id))]
+        ready = [each for each in prepared if not is_history_awaited(each.state, histories.get(each.unit.id))]
         files = self._read_own_files(unit.id for unit, state in ready if state.submitted)
         for unit, _ in ready:
             script = self._runs[unit.id].plan.script
@@ -145,9 +142,3 @@ class RunFinalizer:
         ending = write_result(run.plan, run.record, run.logs, past, self._registry)
         remove_progress(run.record)
         return ending
-
-
-def _is_awaited(state: State, history: JobHistory | None) -> bool:
-    """Check whether the history of a job is not complete yet, and may still become so in time."""
-    passed_s = abs(time.time() - state.job_ended_at)  # a clock may be set back
-    return history is not None and history.pending and passed_s < HISTORY_LIMIT_S

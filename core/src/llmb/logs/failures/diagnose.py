@@ -10,6 +10,7 @@ from typing import Final
 
 import attrs
 
+from llmb.logs.failures.commands_in_remedies import FIRST_ERRORS
 from llmb.logs.failures.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below, precedes
 from llmb.logs.failures.exceptions import (
     AT_THE_END,
@@ -23,7 +24,7 @@ from llmb.logs.failures.exceptions import (
 )
 from llmb.logs.failures.failure_evidence import LONGEST_LINE
 from llmb.logs.failures.launcher_reports import find_reported_exception, follows_report, order_reports, read_report
-from llmb.logs.failures.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
+from llmb.logs.failures.signature_files import known_signatures, signature_of_exception
 from llmb.logs.failures.signature_search import Hit, SignatureSearch, line_at, search_signatures, text_below, text_of
 from llmb.logs.failures.survived_errors import find_continuation
 from llmb.logs.processes import NOBODY, Process, Processes

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from llmb.logs.failures.names_in_remedies import fill_commands
+from llmb.logs.failures.commands_in_remedies import SEE_TRACEBACK, fill_commands, with_commands
 from llmb.values.errors import Fault
 from llmb.values.failure import Failure, Signature
 from llmb.values.texts.error_text import format_value
@@ -22,28 +22,6 @@ from llmb.values.types.scalars import NonEmptyStr
 
 OF_EXCEPTION: Final = "a process failed with "
 """The beginning of a cause that is only the name of an exception."""
-
-FIRST_ERRORS: Final = (
-    "the 20 earliest errors (those without a time are last, in the order of the logs): "
-    "`grep -rniE -m 3 'error|exception|fatal|killed' LOGS"
-    r" | sed -E 's/.*([0-9]{2}(:[0-9]{2}){2}[.,0-9]*)/\1 &/;t;s/^/no-time /'"
-    " | sort -k1,1 -k2V | cut -c -300 | head -n 20`"
-)
-"""The text that replaces ``{first_errors}`` in a remedy. It prints one screen, also for thousands of ranks."""
-
-LAST_MESSAGES: Final = (
-    "the last messages of all ranks, those that the fewest ranks print first: "
-    "`find LOGS -type f -exec tail -qn 50 {} + | awk "
-    """'{kind = $0; gsub(/[0-9]+/, "#", kind)} !count[kind]++ {line[++n] = $0; of[n] = kind}"""
-    """ END {for (i = 1; i <= n; i++) print count[of[i]], line[i]}'"""
-    " | sort -sn | cut -c -300 | head -n 30`"
-)
-"""The text that replaces ``{last_messages}``. Messages that differ only in numbers are printed once, with a count."""
-
-SEE_TRACEBACK: Final = (
-    "read the traceback of the first log that has one: `find LOGS -type f -print0 | sort -zV"
-    " | xargs -0 grep -Hn -m 1 -A 40 'Traceback (most' 2>/dev/null | cut -c -300 | head -n 41`"
-)
 
 
 @attrs.frozen(kw_only=True)
@@ -172,8 +150,3 @@ def _checked(signatures: Sequence[Signature], more: Sequence[Signature] = ()) ->
 
 def _with_commands(signature: Signature) -> Signature:
     return attrs.evolve(signature, remedy=with_commands(signature.remedy))
-
-
-def with_commands(remedy: str) -> str:
-    """Return the remedy with commands instead of ``{first_errors}`` and ``{last_messages}``."""
-    return remedy.replace("{first_errors}", FIRST_ERRORS).replace("{last_messages}", LAST_MESSAGES)

@@ -10,11 +10,11 @@ from llmb import DoctorCheck, Job, Target
 from llmb_slurm.doctor_checks.nodes import (
     available_partitions,
     check_nodes,
-    check_nvlink_domain,
     or_set_in_target,
     partition_setting,
     partitions,
 )
+from llmb_slurm.doctor_checks.nvlink_domain import check_imex, check_nvlink_domain
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.parse_squeue_sacct import parse_duration_s
 
@@ -35,7 +35,7 @@ def check_job(job: Job, target: Target[SlurmOptions]) -> Iterator[DoctorCheck]:
     if job.domain_nodes and options.segment:
         yield check_nvlink_domain(job, job.domain_nodes, facts, names)
     if job.domain_nodes:
-        yield _imex(facts, names[0])
+        yield check_imex(facts, names[0])
 
 
 def _time_limit(job: Job, facts: Mapping[str, str], names: Sequence[str]) -> DoctorCheck:
@@ -93,17 +93,3 @@ def _mpi(wanted: str, facts: Mapping[str, str]) -> DoctorCheck:
     others.sort(key=lambda each: each.partition("_")[0] != family)
     remedy = f"have the site install Slurm's plugin for {wanted}" + or_set_in_target("mpi", others)
     return DoctorCheck(name="MPI", ok=False, detail=f"srun supports {', '.join(known)}, not {wanted}", remedy=remedy)
-
-
-def _imex(facts: Mapping[str, str], partition: str) -> DoctorCheck:
-    """Check the daemon by which GPUs of several nodes share memory over NVLink. It runs on compute nodes only."""
-    state, switch = facts.get("imex"), facts.get("config.SwitchType", "")
-    if state and state != "READY":
-        remedy = "run `sudo systemctl start nvidia-imex` on the nodes; `nvidia-imex-ctl -N` shows what is missing"
-        return DoctorCheck(name="IMEX", ok=False, detail=f"nvidia-imex on this host is {state}", remedy=remedy)
-    if state:
-        return DoctorCheck(name="IMEX", ok=True, detail="nvidia-imex on this host is READY")
-    channels = "; Slurm creates its channels" if switch == "switch/nvidia_imex" else ""
-    detail = f"cannot be checked here, because nvidia-imex runs only on compute nodes{channels}"
-    remedy = f"`srun --partition={partition} nvidia-imex-ctl -q` prints READY if the daemon of a node is ready"
-    return DoctorCheck(name="IMEX", ok=None, detail=detail, remedy=remedy)

@@ -1,4 +1,4 @@
-"""Checks of the nodes of a partition for ``llmb doctor``: how many are up, with which GPUs, in which NVLink domains."""
+"""Checks of the nodes of a partition for ``llmb doctor``: how many are up, and with which GPUs."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -169,57 +169,12 @@ def _parsed(text: str) -> Nodes:
     return Nodes(state, int(count), gres)
 
 
-def check_nvlink_domain(job: Job, size: int, facts: Mapping[str, str], names: Sequence[str]) -> DoctorCheck:
-    """Check whether Slurm can place segments of ``size`` nodes into one NVLink domain each, in one partition."""
-    checks = [_domain_of_partition(job, size, facts, name) for name in names]
-    return next((each for each in checks if each.ok is not False), checks[0])
-
-
-def _domain_of_partition(job: Job, size: int, facts: Mapping[str, str], partition: str) -> DoctorCheck:
-    """Check the blocks of a partition.
-
-    Blocks are listed even if TopologyPlugin is topology/flat, because a file topology.yaml takes precedence over it.
-    """
-    name, plugin = "NVLink domain", facts.get("config.TopologyPlugin")
-    wanted = f"the job needs {job.nodes // size} x {size} nodes, each in one domain"
-    key = f"block.{partition_setting(facts, partition, 'Topology')}/"
-    blocks = [line for fact, line in facts.items() if fact.startswith(key)]
-    if not blocks and (not plugin or "block" in plugin):
-        return DoctorCheck(name=name, ok=None, detail=f"`scontrol show topology` lists no blocks; {wanted}")
-    if not blocks:
-        remedy = "set `segment = false` in [target], and nodelist to nodes of one domain"
-        detail = f"Slurm has no blocks of nodes for {partition} (TopologyPlugin is {plugin}); {wanted}"
-        return DoctorCheck(name=name, ok=False, detail=detail, remedy=remedy)
-    nodes = [_count_nodes(_setting(line, "Nodes")) for line in blocks]
-    limits = {int(limit) for line in blocks if (limit := _setting(line, "BlockSize")).isdigit()}
-    detail = f"{len(blocks)} blocks of at most {max(nodes)} nodes; {wanted}"
-    if limits and max(limits) < size:
-        detail = f"segments of {size} nodes are larger than BlockSize {max(limits)} of topology.conf; {wanted}"
-    elif sum(count // size for count in nodes) * size >= job.nodes:
-        return DoctorCheck(name=name, ok=True, detail=detail)
-    return DoctorCheck(
-        name=name, ok=False, detail=detail, remedy="set `segment = false` in [target], or use fewer GPUs"
-    )
-
-
-def _count_nodes(hostlist: str) -> int:
-    """Return the number of nodes in a list such as ``node[01-18,20],login``."""
-    count = 0
-    for name in re.findall(r"[^,\[]+(?:\[[^\]]*\][^,\[]*)*", hostlist):
-        product = 1
-        for group in re.findall(r"\[([^\]]*)\]", name):
-            ranges = (each.partition("-") for each in group.split(","))
-            product *= sum(int(last) - int(first) + 1 if dash else 1 for first, dash, last in ranges)
-        count += product
-    return count
-
-
 def partition_setting(facts: Mapping[str, str], partition: str, name: str) -> str:
     """Return a setting of a partition, or "" if it is unknown."""
-    return _setting(facts.get(f"settings.{partition}", ""), name)
+    return setting_in(facts.get(f"settings.{partition}", ""), name)
 
 
-def _setting(line: str, name: str) -> str:
+def setting_in(line: str, name: str) -> str:
     """Return a value of ``scontrol -o show``, or "" if the line lacks it."""
     found = re.search(rf"(?:^|\s){name}=(\S*)", line)
     return found[1] if found else ""

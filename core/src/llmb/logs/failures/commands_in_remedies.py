@@ -1,4 +1,4 @@
-"""Commands of a remedy with the names of the run that failed, so that users can paste them."""
+"""Commands in remedies: those that show the ends of logs, and names of the failed run, so that users can paste them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,33 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Final
 
 import attrs
 
 from llmb.values.failure import Failure
+
+FIRST_ERRORS: Final = (
+    "the 20 earliest errors (those without a time are last, in the order of the logs): "
+    "`grep -rniE -m 3 'error|exception|fatal|killed' LOGS"
+    r" | sed -E 's/.*([0-9]{2}(:[0-9]{2}){2}[.,0-9]*)/\1 &/;t;s/^/no-time /'"
+    " | sort -k1,1 -k2V | cut -c -300 | head -n 20`"
+)
+"""The text that replaces ``{first_errors}`` in a remedy. It prints one screen, also for thousands of ranks."""
+
+LAST_MESSAGES: Final = (
+    "the last messages of all ranks, those that the fewest ranks print first: "
+    "`find LOGS -type f -exec tail -qn 50 {} + | awk "
+    """'{kind = $0; gsub(/[0-9]+/, "#", kind)} !count[kind]++ {line[++n] = $0; of[n] = kind}"""
+    """ END {for (i = 1; i <= n; i++) print count[of[i]], line[i]}'"""
+    " | sort -sn | cut -c -300 | head -n 30`"
+)
+"""The text that replaces ``{last_messages}``. Messages that differ only in numbers are printed once, with a count."""
+
+SEE_TRACEBACK: Final = (
+    "read the traceback of the first log that has one: `find LOGS -type f -print0 | sort -zV"
+    " | xargs -0 grep -Hn -m 1 -A 40 'Traceback (most' 2>/dev/null | cut -c -300 | head -n 41`"
+)
 
 COMMAND = re.compile(r"`[^`]+`")
 NAME = re.compile(
@@ -34,6 +57,11 @@ NAMED_LOGS = 4
 
 PIPES = ("/dev/stdin", "/dev/fd/", "/proc/")
 """Beginnings of the paths of logs that only this process can read."""
+
+
+def with_commands(remedy: str) -> str:
+    """Return the remedy with commands instead of ``{first_errors}`` and ``{last_messages}``."""
+    return remedy.replace("{first_errors}", FIRST_ERRORS).replace("{last_messages}", LAST_MESSAGES)
 
 
 def fill_commands(failure: Failure, words: Mapping[str, str]) -> Failure:
