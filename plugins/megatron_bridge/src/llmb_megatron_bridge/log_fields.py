@@ -26,11 +26,14 @@ _NUMBER = re.compile(
     rb"\s*([-+]?(?:(?:[1-9]\d{0,2}(?>(?:,\d{3}(?!\d))+)|\d++)(?:\.\d*+)?(?>[eE][-+]?\d++|)|(?i:nan|inf)))"
     rb"([KMBT]\b|[GTP]FLOPS\b)?(?!:|,\d|[dhm] \d+[hms])"
 )
+"""A number at the beginning of a text: ``6.5E+00``, ``1,234.5`` and ``1.258B``, but not ``12:30`` or ``3m 12s``."""
+
 _SUFFIXES = {None: 1.0, b"K": 1e3, b"M": 1e6, b"B": 1e9, b"T": 1e12}  # Swiss AI
 _SUFFIXES |= {b"GFLOPS": 1e-3, b"TFLOPS": 1.0, b"PFLOPS": 1e3}  # GPT-NeoX
 
 _BLANKS = re.compile(b"|".join(re.escape(name).replace(rb"\ ", rb" ?") for name in sorted(_NAMES, key=len)[::-1]))
 _WITHOUT_BLANKS = {name.replace(b" ", b""): name for name in _NAMES}
+"""Names that may lack blanks, longest first, and the complete name of each."""
 
 _MOST_NAMES = 1000  # limit of cached names; a real log has about 20
 
