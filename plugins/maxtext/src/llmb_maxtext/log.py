@@ -1,4 +1,15 @@
-"""Parser of MaxText's step lines, of every version."""
+"""Parser of MaxText's step lines, of every version.
+
+MaxText prints its configuration, then a line per step. Names and order of the fields depend on the version::
+
+    Config param steps: 30
+    completed step: 0, seconds: 5.741, TFLOP/s/device: 133.194, Tokens/s/device: 8561.582, loss: 10.874, ...
+
+A training that stops early prints a reason::
+
+    Training stopped: Target loss self.config.target_eval_loss=5.5 is achieved.
+    Aborting training due to NaN loss.
+"""
 
 import re
 from collections.abc import Sequence
@@ -9,10 +20,11 @@ _STEP = b"completed step: "
 _ABORT = b"Aborting training due to "
 _TOTAL = b"Config param steps: "
 _TARGET = b"Training stopped: Target loss "
-_LINES = (_STEP, _ABORT, _TOTAL, _TARGET)
-_WRAPPED = (_STEP, _ABORT, b": ", b".")
-_CONTINUED = (b",", b":")
-"""Texts that are searched after a step line that continues on the next line, and the ends of such lines."""
+
+_WRAPPED_ENDS = (b",", b":")
+_NEEDLES = (_STEP, _ABORT, _TOTAL, _TARGET)
+_WRAPPED_NEEDLES = (_STEP, _ABORT, b": ", b".")
+"""Texts to search for after a wrapped step line, which ends with one of ``_WRAPPED_ENDS``."""
 
 _MOST_DIGITS = 18  # of a step number; a longer one is garbled
 
@@ -32,24 +44,28 @@ _COMPLETE = re.compile(rb"-?(?:\d+\.\d{3,}|(?:nan|inf)\b)")
 
 
 class MaxTextLog(LineParser):
-    """``completed step: N, seconds: S, TFLOP/s/device: X, Tokens/s/device: Y, total_weights: W, loss: L, ...``.
+    """Parser of one line per step.
 
-    Names and order of the fields depend on the version. Fields without an attribute in a Step become its ``figures``.
-    A step line without any field of a Step is skipped, because it was cut or shortened by hand. Copies of step lines
-    may be wrapped after a comma or a colon. The number of steps is in the configuration, which MaxText prints at its
-    start.
+    Fields without an attribute in a Step become its ``figures``. A step line without any field of a Step is skipped,
+    because it was cut or shortened by hand. Copies of step lines may be wrapped after a comma or a colon. Then the step
+    is returned again with the fields of each further line.
     """
 
-    needles: Sequence[bytes] = _LINES
+    needles: Sequence[bytes] = _NEEDLES
     first_step = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_wrapped = False  # True if the step line before may continue on the current line
 
     def read_line(self, line: bytes) -> list[Step | Notice]:
         """Return the steps of a line (several if ranks joined their lines), or the reason why training stopped."""
         if total := _TOTAL_STEPS.search(line):
             return [Notice(kind="total steps", text=f"{int(total[1])} steps", value=int(total[1]))]
-        if self.needles is _WRAPPED and _STEP not in line:
+        if self._is_wrapped and _STEP not in line:
             line = self._unwrap(line)
-        self.needles = _WRAPPED if _STEP in line and line.rstrip().endswith(_CONTINUED) else _LINES
+        self._is_wrapped = _STEP in line and line.rstrip().endswith(_WRAPPED_ENDS)
+        self.needles = _WRAPPED_NEEDLES if self._is_wrapped else _NEEDLES
         found: list[Step | Notice] = [step for part in line.split(_STEP)[1:] if (step := _step(part))]
         if _TARGET in line:
             found.append(Notice(kind="planned end"))  # MaxText prints the last step after it
@@ -61,8 +77,9 @@ class MaxTextLog(LineParser):
         """Return a step that began in a line before, as far as it is printed, or the line itself."""
         before = self.text_before()
         begin = before.rfind(_STEP)
-        continues = begin >= 0 and before.rstrip().endswith(_CONTINUED)
-        return _WRAPPED_AT.sub(b" ", before[begin:] + line) if continues else line
+        if begin < 0 or not before.rstrip().endswith(_WRAPPED_ENDS):
+            return line
+        return _WRAPPED_AT.sub(b" ", before[begin:] + line)
 
     def read_torn_line(self, line: bytes) -> Sequence[Step | Notice]:
         """Return the steps of a line without a line end, but not a last number that may lack digits."""
