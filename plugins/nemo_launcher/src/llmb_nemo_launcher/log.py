@@ -1,4 +1,23 @@
-"""Parser of NeMo's step lines: the progress bar and the DLLogger file of NeMo 1, and the lines of NeMo 2."""
+"""Parser of NeMo's step lines: the progress bar and the DLLogger file of NeMo 1, and the lines of NeMo 2.
+
+NeMo 1 draws a bar, with numbers of about four digits. DLLogger may print the same step in full behind the bar, or into
+a file. It counts steps from 0, so this is the second step::
+
+    Epoch 0: :  10%|█ | 2/20 [00:49<07:25, reduced_train_loss=11.20, global_step=1.000, train_step_timing in s=24.80]
+    DLL 2025-06-11 01:56:01.007935 - 1 reduced_train_loss : 11.159525  grad_norm : 44.6  epoch : 0
+    DLLL {"timestamp": "1.5", "step": 1, "data": {"reduced_train_loss": 11.159525, ...}}
+
+NeMo 2 prints lines, and the time of each checkpoint::
+
+    Training epoch 0, iteration 1/19 | lr: 3e-6 | global_step: 1 | reduced_train_loss: 9.1 | train_step_timing in s: 5.7
+    Global Checkpoint Save : Rank: 0 : Iteration: 1 : Start time: 1750.9s : Save duration: 0.446s
+
+Lightning ends both::
+
+    `Trainer.fit` stopped: `max_steps=20` reached.
+
+The records of MLPerf are read by mlperf_log.py.
+"""
 
 import re
 from collections.abc import Iterable
@@ -12,18 +31,20 @@ _STEP_TIME, _STEP_LOSS = "train_step_timing in s", "reduced_train_loss"
 
 _BAR_BEGIN = b"Epoch "
 _TIME, _LOSS = b"train_step_timing in s=", b"reduced_train_loss="
-_LINE = b"Training epoch "
-_TIME_FIELD, _LOSS_FIELD = b"train_step_timing in s: ", b"reduced_train_loss: "
 _BUFFER = b"buffer_size: "
 """Part of the configuration that NeMo prints at its start: the number of steps over which it averages times."""
 
+_LINE = b"Training epoch "
+_TIME_FIELD, _LOSS_FIELD = b"train_step_timing in s: ", b"reduced_train_loss: "
 _SAVED = b"Global Checkpoint Save : Rank: 0 :"
+_STOPPED = b"`Trainer.fit` stopped: `max_steps="
+_LINE_NEEDLES = (_LINE, _SAVED, _STOPPED)
+_WRAPPED_NEEDLES = (*_LINE_NEEDLES, b": ")
+"""Texts to search for in a log of NeMo 2, and after a wrapped line."""
+
+_MOST_STEPS = 10**15  # a longer number is garbled
 _SAVED_S = re.compile(rb"Iteration: \d{1,15} : .*Save duration: (\d{1,12}\.\d+)s")
 _WRAPPED_AT = re.compile(rb"\s*(?:\|\s*\n|\n\s*\|)\s*")
-_MOST_STEPS = 10**15  # a longer number is garbled
-_STOPPED = b"`Trainer.fit` stopped: `max_steps="
-_LINES = (_LINE, _SAVED, _STOPPED)
-_WRAPPED = (*_LINES, b": ")
 _ALL_STEPS = re.compile(rb"stopped: `max_steps=(\d{1,15})` reached")
 _PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
 _ITERATION = re.compile(rb"Training epoch \d+, iteration (\d{1,15})/(\d{1,15}) \| ")
@@ -36,12 +57,12 @@ _FOUR_DIGITS = re.compile(r"(?!0*\.?0)[\d.]{5}")
 class NeMoLog(LineParser):
     """Parser of both generations, and of the records of DLLogger and MLPerf; the first one with a step counts.
 
-    NeMo 1 draws ``Epoch 0: :  10%|█ | 2/20 [00:49<07:25, reduced_train_loss=11.20, global_step=1.000, ...]``. Its
-    numbers have about four digits, so the step is the 2 of 2/20, after the steps of the epochs before. If DLLogger
-    prints the same step in full, its numbers count. DLLogger counts steps from 0, so its step 1 is the step 2 of
-    2/20. NeMo 2 prints ``Training epoch 0, iteration 1/19 | global_step: 1 | ...``, where the iteration is counted
-    per epoch and the step is ``global_step``. Its values are means since the line before (``log_interval``). Copies of
-    such lines may be wrapped before or after a ``|``.
+    The step of a bar is the 2 of 2/20, after the steps of the epochs before, because its ``global_step`` is rounded.
+    If DLLogger prints the same step, its numbers count.
+
+    NeMo 2 counts iterations per epoch, and the step is ``global_step``. Its values are means since the line before
+    (``log_interval``). Copies of such lines may be wrapped before or after a ``|``. Then the step is returned again
+    with the fields of each further line.
 
     ``timing_buffer`` is the number of steps over which NeMo 1 averages its times, if the recipe states it; otherwise
     the log may. ``first_step`` is for a run, because it must be known before there is a log. ``printed_every`` is the
@@ -61,6 +82,7 @@ class NeMoLog(LineParser):
         self._drawn: dict[tuple[str, bytes], DrawnBar] = {}
         self._total = 0
         self._has_times = False  # True if a line of NeMo 2 contains the time of the step
+        self._is_wrapped = False  # True if the last line of NeMo 2 may continue on the current line
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
         """Return the steps of a line (several if bars were joined), the total number of steps, and the end."""
@@ -76,10 +98,10 @@ class NeMoLog(LineParser):
         if _SAVED in line:
             saved = _SAVED_S.search(line)
             return [Notice(kind="checkpoint", text=saved[0].decode(), time_s=float(saved[1]))] if saved else []
-        if self.needles is _WRAPPED:
+        if self._is_wrapped:
             return self._read_wrapped(line)
-        texts = line.split(_BAR_BEGIN)[1:]
-        return [found for text in texts for found in self._read_bar(text)] if texts else self._read_buffer(line)
+        bars = line.split(_BAR_BEGIN)[1:]
+        return [found for bar in bars for found in self._read_bar(bar)] if bars else self._read_buffer(line)
 
     def _read_stop(self, line: bytes) -> list[Step | Notice]:
         stop = _ALL_STEPS.search(line)
@@ -98,35 +120,36 @@ class NeMoLog(LineParser):
         match = _ITERATION.search(line)
         cut = line.rstrip().endswith(b"|")
         wrapped = cut or _TIME_FIELD not in line  # unless the log has no times
-        needles = _WRAPPED if wrapped else _LINES
         if wrapped or self._begun:
-            self.needles = needles
-        iteration = int(match[1]) if match else 0
-        step = match and _iteration(iteration, line[match.end() :], torn=torn)
+            self._search_lines(wrapped=wrapped)
         numbered = b"global_step: " in line or not wrapped or (_LOSS_FIELD in line and not cut)
-        if not match or not step or not numbered:
+        if not match or not numbered:
+            return []
+        iteration, total = int(match[1]), int(match[2]) + 1
+        step = _iteration(iteration, line[match.end() :], torn=torn)
+        if step is None:
             return []
         if not self._begun:
             self._has_times = step.time_s is not None
-            self._begin(0, needles)
+            self._begun, self.first_step = True, 0
+            self._search_lines(wrapped=wrapped)
         elif torn and self._has_times and step.time_s is None:
             return []  # cut off before its time
-        total, before = int(match[2]) + 1, step.step - iteration
-        return [*self._total_steps(_total_of_epochs(total, before)), step]
+        return [*self._total_steps(_total_of_epochs(total, step.step - iteration)), step]
 
     def _read_wrapped(self, line: bytes) -> list[Step | Notice]:
         """Return the step of NeMo 2 whose record began in a line before, with the fields that are printed so far."""
         before = self.text_before()
         begin = before.rfind(_LINE)
         if begin < 0 or not (before.rstrip().endswith(b"|") or line.lstrip().startswith(b"|")):
-            self.needles = _LINES
+            self._search_lines(wrapped=False)
             return []
         return self._read_iteration(_WRAPPED_AT.sub(b" | ", before[begin:] + line), torn=False)
 
     def _read_mlperf(self, line: bytes) -> list[Step | Notice]:
         found = self._mlperf.read(line)
         if not self._begun and any(isinstance(item, Step) for item in found):
-            self._begin(1, (RECORD,))
+            self._begin(1, RECORD)
         return found
 
     def _read_dllogger(self, line: bytes) -> list[Step | Notice]:
@@ -134,16 +157,18 @@ class NeMoLog(LineParser):
         if record is None or not {_STEP_TIME, _STEP_LOSS} & record[1].keys():
             return []
         if not self._begun:
-            self._begin(1, (dllogger_file.RECORD,))
+            self._begin(1, dllogger_file.RECORD)
         return [self._averaged_step(record[0] + 1, record[1])]
 
     def _read_bar(self, text: bytes) -> list[Step | Notice]:
         bar = Bar.find(text)
-        step = bar and self._drawn_here().is_new_step(bar) and self._bar_step(bar)
-        if not bar or not step:
+        if bar is None or not self._drawn_here().is_new_step(bar):
+            return []
+        step = self._bar_step(bar)
+        if step is None:
             return []
         if not self._begun:
-            self._begin(1, (_TIME if _TIME in bar.fields else _LOSS, _STOPPED))
+            self._begin(1, _TIME if _TIME in bar.fields else _LOSS, _STOPPED)
         _, _, total = bar.place.partition(b"/")
         return [*self._total_steps(self._whole_total(int(total), step.step)), step] if total.isdigit() else [step]
 
@@ -174,9 +199,14 @@ class NeMoLog(LineParser):
     def _drawn_here(self) -> DrawnBar:
         return self._drawn.setdefault((self.source, self.label), DrawnBar())
 
-    def _begin(self, first_step: int, needles: tuple[bytes, ...]) -> None:
+    def _begin(self, first_step: int, *needles: bytes) -> None:
         """Note the generation of the log, and search for nothing else."""
         self._begun, self.first_step, self.needles = True, first_step, needles
+
+    def _search_lines(self, *, wrapped: bool) -> None:
+        """Search for lines of NeMo 2 and, if the last one is wrapped, for its other fields."""
+        self._is_wrapped = wrapped
+        self.needles = _WRAPPED_NEEDLES if wrapped else _LINE_NEEDLES
 
     def _whole_total(self, total: int, number: int) -> int:
         """Return the number of steps up to the end of this epoch. Megatron's bar shows that of all epochs instead."""
