@@ -43,10 +43,6 @@ from .hosts.detached import poll_detached as poll_detached
 from .hosts.detached import submit_detached as submit_detached
 from .hosts.venv import venv_folder as venv_folder
 from .hosts.venv import venv_task as venv_task
-from .judging.compare import ComparedSide as ComparedSide
-from .judging.compare import PointChange as PointChange
-from .judging.compare import RankTest as RankTest
-from .judging.compare import RunComparison as RunComparison
 from .judging.differences import Difference as Difference
 from .judging.grade import Grade as Grade
 from .judging.graded_run import GradedRepeat as GradedRepeat
@@ -55,6 +51,10 @@ from .judging.host_ranges import fold_hosts as fold_hosts
 from .judging.judge_repeats import RepeatSet as RepeatSet
 from .judging.judge_repeats import find_repeats as find_repeats
 from .judging.judge_repeats import judge_sets as judge_sets
+from .judging.run_comparison import ComparedSide as ComparedSide
+from .judging.run_comparison import PointChange as PointChange
+from .judging.run_comparison import RankTest as RankTest
+from .judging.run_comparison import RunComparison as RunComparison
 from .logs.failures.signature_files import read_signatures as read_signatures
 from .logs.steps.line_parser import LineParser as LineParser
 from .logs.steps.step_series import StepSeries as StepSeries

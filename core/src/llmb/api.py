@@ -33,8 +33,8 @@ from llmb.values.workload import Workload
 
 if TYPE_CHECKING:
     from llmb.analysis.metrics import Metrics
-    from llmb.judging.compare import RunComparison
     from llmb.judging.grade import Grade
+    from llmb.judging.run_comparison import RunComparison
     from llmb.parsing.directories import ParsedPath
     from llmb.parsing.parse_log import ParsedLog
     from llmb.records.result import RunResult

@@ -83,6 +83,11 @@ def test_the_step_time_follows_from_logged_tflops_alone() -> None:
     assert both_ways.mfu_computed == pytest.approx(both_ways.mfu_logged)
 
 
+def test_an_impossible_step_time_does_not_follow_from_logged_tflops() -> None:
+    """A record with it would be damaged."""
+    assert small(step_time_s=None, tflops_per_gpu=1e6).step_time_s is None
+
+
 def test_the_publishers_mfu_is_not_replaced_by_another() -> None:
     metrics = small(mfu_from="logged")
     assert metrics.mfu is None

@@ -239,6 +239,12 @@ def test_a_variable_that_the_job_reports_differs_from_the_published_configuratio
     ]
 
 
+def test_a_changed_variable_of_a_recipe_is_shown_with_its_published_value(record: Record) -> None:
+    env = {"NCCL_IB_SL": "3"}
+    found = differences(library.compare(record(env=env, provenance={"env": env}), "baseline").as_dict())
+    assert ("environment", "env.NCCL_IB_SL", "3", "1", 1) in found
+
+
 def test_a_profiled_run_differs_from_the_published_configuration(record: Record) -> None:
     run = record(profile={"tool": "nsys", "start_step": 20, "stop_step": 22})
     found = differences(library.compare(run, "baseline").as_dict())
@@ -302,6 +308,7 @@ def test_points_of_other_sizes_on_the_same_gpus_are_named(llmb: Llmb, record: Re
     shown = llmb("compare", *sides).out
     for size in (128, 256):
         assert f"  64 GPUs, global_batch_size={size}  " in shown
+        assert f"64, global_batch_size={size}" in library.compare(*sides)._repr_html_()
     points = llmb("compare", *sides, "--json").json["points"]
     sizes = [(each["layers"], each["seq_len"], each["global_batch_size"]) for each in points]
     assert sizes == [(80, 4096, 128), (80, 4096, 256)]

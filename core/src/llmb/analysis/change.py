@@ -17,8 +17,11 @@ Call = Literal["slower", "faster", "none"]
 LEAST_VALUES = 4
 """Values per side without which the rank test cannot show a difference at 0.05."""
 
-MOST_EXACT = 2000
-"""Values of the smaller side times those of both sides up to which the test is exact. 31 values per side take 0.1 s."""
+MOST_EXACT_WORK = 2000
+"""Largest product of the values of the smaller side and of both sides for which the test is exact.
+
+31 values per side take 0.1 s.
+"""
 
 
 @attrs.frozen(kw_only=True)
@@ -55,17 +58,17 @@ def _compare(a: Group, b: Group) -> Change:
 
 
 def mann_whitney_p(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the probability that equal distributions give a rank sum as extreme as that of ``a``. Ties are exact.
+    """Return the probability that equal distributions give a rank sum as extreme as that of ``a``.
 
     Equal values share their mean rank. Each rank counts twice, so that it is an integer. The rank sum of many values
-    has a normal distribution.
+    is approximated by a normal distribution.
     """
     few, many = sorted((a, b), key=len)
     values = sorted([*few, *many])
     ranks = [bisect_left(values, value) + bisect_right(values, value) + 1 for value in (*few, *many)]
     expected = len(few) * statistics.fmean(ranks)
     distance = abs(sum(ranks[: len(few)]) - expected)
-    if len(few) * len(values) > MOST_EXACT:
+    if len(few) * len(values) > MOST_EXACT_WORK:
         variance = len(few) * len(many) / (len(values) - 1) * statistics.pvariance(ranks)
         return math.erfc(max(distance - 1, 0) / math.sqrt(2 * variance)) if variance else 1.0
     sums = _count_rank_sums(ranks, len(few))

@@ -108,7 +108,7 @@ def measure(
     logged = possible(tflops_per_gpu, TFLOPS_PER_GPU)
     step_time = possible(step_time_s, STEP_TIME_S)
     if step_time is None and logged is not None and flops_per_gpu is not None:
-        step_time = flops_per_gpu / (logged * _TERA)
+        step_time = possible(flops_per_gpu / (logged * _TERA), STEP_TIME_S)
     achieved = None if flops_per_gpu is None else _per(flops_per_gpu / _TERA, step_time)
     tokens = _per(seq_len * global_batch_size, step_time)
     computed, from_log = _utilisation(achieved, peak_flops), _utilisation(logged, peak_flops)

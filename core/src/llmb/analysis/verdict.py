@@ -108,7 +108,7 @@ def judge_step_times(repeats: Sequence[Repeat], published_s: float, tolerance: f
 def describe_difference(repeat: Repeat) -> str:
     """Return how far a window is off its steady state, and the likely cause."""
     window, steady = repeat.window, repeat.steady_state
-    assert steady  # of a window that is off
+    assert steady  # a window is off only if there is a steady state
     steps = f"step {window.last}" if window.first == window.last else f"steps {window.first} to {window.last}"
     ratio = window.step_time_s / steady.step_time_s
     cause = "it may include a checkpoint" if ratio > 1 else "its step times may be incomplete"

@@ -7,113 +7,26 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.change import Call, compare_repeats
+from llmb.analysis.change import compare_repeats
 from llmb.analysis.measuring_window import mean_of_known
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.verdict import Repeat, judge_step_times
-from llmb.judging.differences import Difference, find_differences
+from llmb.judging.differences import find_differences
 from llmb.judging.published_spec import published_spec
+from llmb.judging.run_comparison import ComparedSide, PointChange, RankTest, RunComparison
 from llmb.paths import runs_folder
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult
-from llmb.values.texts.error_text import counted
-from llmb.values.texts.html_table import html_table
 
 AT_POINT = ("recipe", "gpu_type", "dtype", "variant", "gpus")
-"""The names of a configuration."""
+"""The parts of a configuration by the names of their fields, without its sizes."""
 
 SIZES = ("model.layers", "seq_len", "global_batch_size")
 """The sizes of a configuration, by their keys in a spec."""
 
-NOT_IN_JSON = ("apart", "not_compared", "not_judged", "same_logs")
-"""Fields of `RunComparison` that only explain it to a reader."""
-
 Point = tuple[Any, ...]
 """Values of AT_POINT, then of SIZES."""
-
-
-@attrs.frozen(kw_only=True)
-class ComparedSide:
-    """The runs of one side at one point, by id, and their means without the runs that are left out."""
-
-    runs: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
-    step_time_s: float
-    tokens_per_s: float | None
-    mfu: float | None
-
-
-@attrs.frozen(kw_only=True)
-class RankTest:
-    """A two-sided test on the values of the runs."""
-
-    name: str
-    p: float
-
-
-@attrs.frozen(kw_only=True)
-class PointChange:
-    """The change at one point as a fraction of A's step time. ``call`` is "none" if the margin is not exceeded."""
-
-    recipe: str | None
-    gpu_type: str | None
-    dtype: str | None
-    variant: str | None
-    gpus: int | None
-    layers: int | None
-    seq_len: int
-    global_batch_size: int
-    a: ComparedSide
-    b: ComparedSide
-    change: float
-    margin: float
-    call: Call
-    test: RankTest | None
-
-
-@attrs.frozen(kw_only=True)
-class RunComparison:
-    """The comparison of two groups of runs. The fields are the keys of ``llmb compare --json``.
-
-    ``only_a`` and ``only_b`` are the ids of runs at points that only one side has, without a comparable step time,
-    or imported from the log of another run of the side.
-
-    These fields are not part of the JSON. If each side has one point, and the two are different, ``apart`` has the
-    parts that differ, with the values of A and B. ``not_compared`` has the runs of ``only_a`` and ``only_b`` by side
-    and reason. ``not_judged`` has the runs without a verdict on their step time by reason, in a comparison with the
-    baseline. ``same_logs`` are pairs of a run of A and a run of B that were imported from the same log.
-    """
-
-    a: tuple[str, ...]
-    b: tuple[str, ...] | str
-    points: tuple[PointChange, ...]
-    only_a: tuple[str, ...]
-    only_b: tuple[str, ...]
-    geometric_mean_change: float | None
-    differences: tuple[Difference, ...]
-    apart: tuple[tuple[str, Any, Any], ...] = ()
-    not_compared: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
-    not_judged: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    same_logs: tuple[tuple[str, str], ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the object that ``llmb compare --json`` prints."""
-        return attrs.asdict(self, filter=lambda field, _value: field.name not in NOT_IN_JSON)
-
-    def _repr_html_(self) -> str:
-        """Return the points and their changes as a table, for a notebook."""
-        columns = ("recipe", "GPU type", "dtype", "GPUs", "A (s)", "B (s)", "change", "")
-        rows = [
-            (
-                *(each.recipe, each.gpu_type, each.dtype, each.gpus, each.a.step_time_s, each.b.step_time_s),
-                f"{100 * each.change:+.1f} % ± {100 * each.margin:.1f} %",
-                each.call if each.call != "none" else "within noise",
-            )
-            for each in self.points
-        ]
-        other = "the baseline" if self.b == "baseline" else f"{len(self.b)}"
-        return html_table(f"{counted(len(self.a), 'run')} compared with {other}", columns, rows)
 
 
 @attrs.frozen(kw_only=True)
@@ -175,16 +88,23 @@ def compare_with_baseline(runs: Sequence[RunResult]) -> RunComparison:
     compared = _comparison(runs, (), points, specs)
     unpublished = [run for run in runs if run.state == "completed" and run.metrics and not run.metrics.baseline]
     side.reasons.update({run.run_id: "without a published step time" for run in unpublished})
-    reasons: dict[str, list[str]] = {}
-    for run in itertools.chain(*groups.values()):
-        if run.result.interval is None and run.result.reason:
-            reasons.setdefault(run.result.reason, []).append(run.result.run_id)
+    left_out = {run_id for point in points for run_id in point.a.left_out}
+    open_runs = [run.result for run in itertools.chain(*groups.values()) if run.result.interval is None]
     return attrs.evolve(
         compared,
         b="baseline",
         not_compared=tuple(side.explain("A", compared.only_a)),
-        not_judged=tuple((reason, tuple(ids)) for reason, ids in reasons.items()),
+        not_judged=_by_reason((run.run_id, run.reason) for run in open_runs if run.run_id not in left_out),
     )
+
+
+def _by_reason(reasons: Iterable[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return each reason with the ids of its runs. A run without a reason is left out."""
+    found: dict[str, list[str]] = {}
+    for run_id, reason in reasons:
+        if reason:
+            found.setdefault(reason, []).append(run_id)
+    return tuple((reason, tuple(run_ids)) for reason, run_ids in found.items())
 
 
 def _comparison(
@@ -216,11 +136,11 @@ class _MeasuredSide:
     def explain(self, name: str, run_ids: Iterable[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         """Yield the side with each reason why runs were not compared, and their ids."""
         measured = {run.result.run_id for runs in self.points.values() for run in runs}
-        reasons: dict[str, list[str]] = {}
-        for run_id in run_ids:
-            unmeasured = self.reasons.get(run_id, "without a comparable step time")
-            reasons.setdefault(f"only in {name}" if run_id in measured else unmeasured, []).append(run_id)
-        yield from ((name, reason, tuple(ids)) for reason, ids in reasons.items())
+        unmeasured = "without a comparable step time"
+        reasons = (
+            (each, f"only in {name}" if each in measured else self.reasons.get(each, unmeasured)) for each in run_ids
+        )
+        yield from ((name, reason, ids) for reason, ids in _by_reason(reasons))
 
 
 def _read_side(results: Iterable[RunResult]) -> _MeasuredSide:

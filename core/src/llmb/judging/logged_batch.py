@@ -12,7 +12,7 @@ SAME_BATCH = 0.03
 """The largest relative difference of the tokens of a step by the log and by the recipe, both of one configuration."""
 
 ENOUGH_STEPS = 100
-"""Number of a step from which its consumed samples give the batch size. Some logs count one or two steps less."""
+"""The first step number whose consumed samples give the batch size. Some logs count one or two steps less."""
 
 BATCH_SIZE = ("global_batch_size", "global batch size")
 CONSUMED_SAMPLES = ("consumed_samples", "consumed samples")

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import attrs
+
 from llmb.paths import runs_folder
 from llmb.plugins.addresses import address_in
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.spec_of_run import import_run
-from llmb.values.frozen import table_of
+from llmb.values.frozen import FrozenMap, table_of
 
 
 def published_spec(run_id: str, recorded: Mapping[str, Any], registry: PluginRegistry) -> dict[str, Any]:
@@ -18,6 +20,7 @@ def published_spec(run_id: str, recorded: Mapping[str, Any], registry: PluginReg
     spec = {name: dict(table) if isinstance(table, dict) else table for name, table in recorded.items()}
     spec.pop("profile", None)
     imported = import_run(runs_folder() / run_id / "run.toml", registry).run
+    framework = registry.framework(imported.framework)
     recipe = registry.recipe(address_in(imported.framework, imported.recipe))
     point = recipe.find(imported.gpu_type, imported.dtype, imported.gpus, variant=imported.variant)
     published: dict[str, Callable[[str], Any]] = {
@@ -26,13 +29,15 @@ def published_spec(run_id: str, recorded: Mapping[str, Any], registry: PluginReg
         "workload": lambda key: recipe.image.ref if key == "image" and recipe.image else getattr(recipe, key, None),
         "measure": lambda key: getattr(recipe, key, None),
         "target": lambda _key: min(imported.accelerator.gpus_per_node, imported.gpus),
+        "env": lambda key: framework.build_job(run=attrs.evolve(imported, env=FrozenMap())).env.get(key),
     }
     job_env = dict(table_of(spec.get("provenance", {}), "env"))
     for dotted in imported.differences:
-        table, _, key = dotted.partition(".")
+        table, _, quoted = dotted.partition(".")
+        key = quoted.strip('"')
         value = published[table](key) if table in published else None
         target = spec.setdefault(table, {})
-        target.pop(key.strip('"'), None)
+        target.pop(key, None)
         if table == "env":  # the job reports the variables of the spec too
             job_env.pop(key, None)
         if value is not None:

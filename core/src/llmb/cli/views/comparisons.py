@@ -15,9 +15,6 @@ from llmb.cli.views.tables import Column, print_table
 NAMED_RUNS = 4
 """The most runs that a line names. --json has all."""
 
-SIZES = ("layers", "seq_len", "global_batch_size")
-"""Parts of a point that its row has only if it needs them."""
-
 CALLS = {"slower": Text("slower", "red"), "faster": Text("faster", "green"), "none": Text("~")}
 
 
@@ -49,7 +46,7 @@ def _print_points(found: llmb.RunComparison) -> None:
         if heading != _heading(point):
             heading = _heading(point)
             rows.append((heading, "", "", "", ""))
-        rows.append(_row(point, width, _sizes(point, found.points)))
+        rows.append(_row(point, width, found.sizes_apart(point)))
     if found.geometric_mean_change is not None and len(found.points) > 1:
         rows.append(("geometric mean", "", "", _percent(found.geometric_mean_change), ""))
     print_table(columns, rows)
@@ -65,13 +62,6 @@ def _count(name: str, sides: Sequence[llmb.ComparedSide], runs: Sequence[str]) -
 def _heading(point: llmb.PointChange) -> str:
     recipe = (point.recipe or "").partition("/")[2]
     return " ".join(filter(None, (recipe, point.gpu_type, point.dtype, point.variant)))
-
-
-def _sizes(point: llmb.PointChange, points: Sequence[llmb.PointChange]) -> str:
-    """Return the sizes that distinguish a point from others with the same GPUs, such as ``, layers=40``."""
-    alike = [each for each in points if (_heading(each), each.gpus) == (_heading(point), point.gpus)]
-    names = [name for name in SIZES if len({getattr(each, name) for each in alike}) > 1]
-    return "".join(f", {name}={getattr(point, name)}" for name in names)
 
 
 def _row(point: llmb.PointChange, width: int, sizes: str) -> tuple[str | Text, ...]:
