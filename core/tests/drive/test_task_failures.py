@@ -9,6 +9,7 @@ import pytest
 from llmb.drive.shared_tasks.task_failure import LONGEST_MESSAGE, find_task_failure
 from llmb.hosts.local_host import LocalHost
 from llmb.plan_tasks import TaskPlan
+from llmb.state_machine.units import RunsOn
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Script, Task
 from llmb.values.job_status import JobStatus
@@ -61,12 +62,13 @@ or `uv pip install torch` into the environment and re-run with `--no-build-isola
 """
 
 
-def reason(folder: Path, log: str) -> str:
+def reason(folder: Path, log: str, *, on: RunsOn = "host", reported: str = "") -> str:
     """Return the reason of a task with this log, without the path of the log."""
     (folder / "log").write_text(f"creating {folder}/venv with python\n{log}")
     script = Script(id="t", directory=str(folder), text="", logs=FrozenMap({"venv": (f"{folder}/log",)}))
-    plan = TaskPlan(task=Task(key="t", kind="venv", work=":", check=""), script=script, on="host")
-    failure, _ = find_task_failure(plan, JobStatus(state="ended", cause="failed", exit_code=1), LocalHost())
+    plan = TaskPlan(task=Task(key="t", kind="venv", work=":", check=""), script=script, on=on)
+    status = JobStatus(state="ended", cause="failed", exit_code=1, reason=reported)
+    failure, _ = find_task_failure(plan, status, LocalHost())
     return failure.reason.removesuffix(f" (log: {folder}/log)")
 
 
@@ -110,6 +112,15 @@ def test_another_message_is_the_last_line(tmp_path: Path, log: str, expected: st
 def test_a_failed_download_names_its_url_once(tmp_path: Path, causes: str, expected: str) -> None:
     fetch = "error: Request failed after 3 retries\n  cause: Failed to fetch: https://pypi.org/simple/torch/\n"
     assert reason(tmp_path, f"{fetch}  cause: {causes}\n") == expected
+
+
+def test_the_url_of_an_earlier_download_does_not_belong_to_another_error(tmp_path: Path) -> None:
+    log = "warning: Failed to fetch: https://pypi.org/simple/torch/; retrying\nerror: the disk is odd\n"
+    assert reason(tmp_path, log) == "the disk is odd"
+
+
+def test_the_last_line_is_not_repeated_if_the_scheduler_reports_it(tmp_path: Path) -> None:
+    assert reason(tmp_path, "error: odd\n", on="scheduler", reported="error: odd") == "odd"
 
 
 def test_a_failed_build_ends_with_its_cause(tmp_path: Path) -> None:

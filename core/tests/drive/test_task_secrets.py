@@ -104,3 +104,11 @@ def test_a_long_last_line_of_a_running_job_is_cut_between_words(separator: str, 
     assert line.endswith(running.removeprefix("... "))
     assert 100 < len(running) <= len("... ") + SHOWN_CHARACTERS
     assert ended == line
+
+
+def test_a_long_progress_bar_of_a_running_job_is_not_left_out() -> None:
+    unit: Any = SimpleNamespace()
+    script = Script(id="job", directory="/job", text="")
+    [(_, status)] = mask_reasons([(unit, JobStatus(state="running", reason=f"{'━' * 300} 45 %"), script)])
+    assert isinstance(status, JobStatus)
+    assert status.reason.endswith("━━━━ 45 %")

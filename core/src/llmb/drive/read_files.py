@@ -12,16 +12,17 @@ def read_files(
     """Return the bytes of files by path, and the errors of files that cannot be read. Raise TargetError.
 
     ``files`` are groups of paths with offsets, and the errors have the names of the groups. All groups are read with
-    one command, which fails if one file cannot be read. Then each group is read alone. Those in ``alone`` always are.
+    one command, which fails if one file cannot be read. Then each group is read alone. Groups in ``alone`` are
+    always read alone.
     """
     found: dict[str, bytes] = {}
     errors: dict[str, UnreadableFileError] = {}
-    left = [name for name in files if name in alone]
+    left = [name for name in files if name in alone and files[name]]
     together = {path: offset for name in files if name not in alone for path, offset in files[name].items()}
     try:
         found |= host.read(together) if together else {}
     except UnreadableFileError:
-        left = list(files)
+        left = [name for name in files if files[name]]
     for name in left:
         try:
             found |= host.read(files[name])

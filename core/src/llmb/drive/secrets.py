@@ -16,6 +16,9 @@ from llmb.values.job_status import JobStatus
 from llmb.values.texts.error_text import hide_passwords
 
 SHOWN_CHARACTERS = 200
+
+LONGEST_WORD = 40
+"""Longest part of a word that is left out at the beginning of a shown text, which may be a progress bar."""
 """The most characters of a running job's last line that are shown. The whole line is masked before it is cut."""
 
 
@@ -95,11 +98,12 @@ def mask_reasons(polled: Iterable[tuple[Unit, JobStatus, Script]]) -> Iterator[U
 
 
 def _shown_end(text: str) -> str:
-    """Return at most the last `SHOWN_CHARACTERS` of a text, after an ellipsis and from the beginning of a word."""
+    """Return at most the last `SHOWN_CHARACTERS` of a text, after an ellipsis and without the part of a word."""
     if len(text) <= SHOWN_CHARACTERS:
         return text
     end = text[-SHOWN_CHARACTERS:]
-    return f"... {end.partition(' ')[2] or end}"
+    begin, _, rest = end.partition(" ")
+    return f"... {rest if rest and len(begin) <= LONGEST_WORD else end}"
 
 
 def certainly_not_submitted(error: BaseException) -> bool:

@@ -250,7 +250,7 @@ def _allow_open_files(count: int) -> None:
 
 
 async def _finish(work: "asyncio.Future[Any]") -> None:
-    """Wait until work is done, also if the task is cancelled meanwhile, once or more often. Then raise that."""
+    """Wait until ``work`` is done, even if the task is cancelled meanwhile. Then raise the CancelledError."""
     import asyncio  # most programs have no event loop
 
     cancelled = None

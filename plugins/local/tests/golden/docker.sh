@@ -494,6 +494,7 @@ explain() {
   shopt -s nocasematch
   # without the id of the container, and the usage that Docker adds
   last=$(one_line "$(sed -E "/^([0-9a-f]{64}|Usage:.*|(Run|See) '.* --help'.*)\$/d" <<<"$1")")
+  [ -n "$last" ] || last=$(one_line "$1")
   if ((${#last} > 300)); then
     last=${last: -300}
     last="... ${last#* }" # no part of a word
@@ -545,7 +546,7 @@ explain() {
       echo "this machine does not allow users to start containers; $remedy" ;;
     *"no space left on device"*)
       echo "the disk on which $engine keeps its images is full; free space, for example with $free_space" ;;
-    *"network "*"not found"*)
+    *"error response from daemon: network "*" not found"* | *"network not found"*)
       echo "the network in target.container.network does not exist; use one that \`$engine network ls\` lists, or \"host\"" ;;
     *"bind source path does not exist"* | *"statfs "*"no such file"* | *"failed to mount"*"no such file"*)
       echo "a path of [mounts] does not exist; create it, or correct [mounts]: $last" ;;
@@ -634,8 +635,7 @@ await_container() {
     exec {waited}<&-
     status=${output##*$'\n'}
     if [[ ${output,,} = *"no such container"* ]]; then
-      status=1
-      record_failure "its container $container was removed by another process"
+      status=1 # explain_end names the cause
     elif ! [[ $status =~ ^[0-9]+$ ]]; then
       status=''
       [ -n "$engine_was_down" ] || echo "$engine does not respond; the container keeps running, and llmb retries" >&2
@@ -658,7 +658,7 @@ explain_end() {
     *"exec bash failed: No such file"* | *"failed to exec pid1: No such file"*) # of Docker and Podman
       record_failure "phase $1: the image has no bash, which starts the ranks" ;;
     *"marked for removal"* | *[Nn]"o such container"*)
-      record_failure "its container $container was removed by another process" ;;
+      record_failure "phase $1: its container $container was removed by another process" ;;
   esac
   if [ -n "$engine_was_down" ] && (($2 > 128)); then
     record_failure "phase $1: ended by a restart of the Docker daemon; set \"live-restore\": true in its daemon.json to keep containers running"

@@ -33,6 +33,8 @@ _ERROR = re.compile(r"\s*(?:error: |cause: |Caused by: |╰─▶ )")
 _FETCHED = re.compile(r"Failed to fetch: `?([^\s`]+)")
 """The URL that uv could not download, which the last message may lack."""
 
+_LAST_ERROR = re.compile(r"^error: ", re.MULTILINE)
+
 _BUILD_HINT = re.compile(r"^\s*hint: This error likely indicates.*", re.MULTILINE | re.DOTALL)
 """The paragraphs that uv prints last after a failed build."""
 
@@ -49,12 +51,19 @@ def find_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> tuple[Ta
     end = mask_output(end, plan.script)
     known = preparation_failure(end)
     last = _last_message(end)
-    from_scheduler = status.reason if plan.on == "scheduler" and status.reason != last else ""
-    fetched = [url for url in _FETCHED.findall(end)[-1:] if url not in last]
+    is_last_line = bool(last) and status.reason.endswith(last)
+    from_scheduler = "" if plan.on == "host" or is_last_line else status.reason
+    fetched = [url for url in _FETCHED.findall(_last_error(end)) if url not in last][-1:]
     reason = ": ".join(each for each in (from_scheduler, known.cause if known else "", *fetched, last) if each)
     reason = f"{reason or status.reason or f'exit code {status.exit_code}'} (log: {log or phases[0][0]})"
     remedy = status.remedy or (known.remedy if known else "")
     return TaskFinalized(complete=False, reason=reason, remedy=remedy), end
+
+
+def _last_error(log: str) -> str:
+    """Return the log from its last line that begins with ``error:``, or "" if it has none."""
+    found = [*_LAST_ERROR.finditer(log)]
+    return log[found[-1].start() :] if found else ""
 
 
 def _last_message(log: str) -> str:

@@ -91,6 +91,7 @@ explain() {
   shopt -s nocasematch
   # without the id of the container, and the usage that Docker adds
   last=$(one_line "$(sed -E "/^([0-9a-f]{64}|Usage:.*|(Run|See) '.* --help'.*)\$/d" <<<"$1")")
+  [ -n "$last" ] || last=$(one_line "$1")
   if ((${#last} > 300)); then
     last=${last: -300}
     last="... ${last#* }" # no part of a word
@@ -142,7 +143,7 @@ explain() {
       echo "this machine does not allow users to start containers; $remedy" ;;
     *"no space left on device"*)
       echo "the disk on which $engine keeps its images is full; free space, for example with $free_space" ;;
-    *"network "*"not found"*)
+    *"error response from daemon: network "*" not found"* | *"network not found"*)
       echo "the network in target.container.network does not exist; use one that \`$engine network ls\` lists, or \"host\"" ;;
     *"bind source path does not exist"* | *"statfs "*"no such file"* | *"failed to mount"*"no such file"*)
       echo "a path of [mounts] does not exist; create it, or correct [mounts]: $last" ;;

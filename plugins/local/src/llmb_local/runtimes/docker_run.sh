@@ -72,8 +72,7 @@ await_container() {
     exec {waited}<&-
     status=${output##*$'\n'}
     if [[ ${output,,} = *"no such container"* ]]; then
-      status=1
-      record_failure "its container $container was removed by another process"
+      status=1 # explain_end names the cause
     elif ! [[ $status =~ ^[0-9]+$ ]]; then
       status=''
       [ -n "$engine_was_down" ] || echo "$engine does not respond; the container keeps running, and llmb retries" >&2
@@ -96,7 +95,7 @@ explain_end() {
     *"exec bash failed: No such file"* | *"failed to exec pid1: No such file"*) # of Docker and Podman
       record_failure "phase $1: the image has no bash, which starts the ranks" ;;
     *"marked for removal"* | *[Nn]"o such container"*)
-      record_failure "its container $container was removed by another process" ;;
+      record_failure "phase $1: its container $container was removed by another process" ;;
   esac
   if [ -n "$engine_was_down" ] && (($2 > 128)); then
     record_failure "phase $1: ended by a restart of the Docker daemon; set \"live-restore\": true in its daemon.json to keep containers running"
