@@ -108,8 +108,9 @@ def _environment() -> dict[str, str]:
     """Return the environment of this process, with HOME added if it is unset, as under cron or systemd.
 
     TMOUT is left out: sites set it to end idle logins, and bash takes it as a time limit of every ``read``. So is
-    BASH_ENV, a file that bash reads before a script: what the file prints would be in the output of the script. The
-    others change how bash reads a script: with ``errexit``, as some CI systems export it, a job would be lost.
+    BASH_ENV, a file that bash reads before a script: what the file prints would be in the output of the script.
+    SHELLOPTS, BASHOPTS and POSIXLY_CORRECT change how bash reads a script. Some CI systems export ``errexit``, which
+    would lose a job.
     """
     home = os.path.expanduser("~")  # unlike Path.home(), does not raise if the user has no home directory
     disturbing = ("TMOUT", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "POSIXLY_CORRECT")

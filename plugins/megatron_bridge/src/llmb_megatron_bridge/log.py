@@ -1,7 +1,7 @@
 """Parser of the step lines of Megatron-LM, its forks and Megatron-Bridge.
 
-The last rank prints an iteration line, whose fields depend on the version and the fork. Its time has a tenth of a
-millisecond, and is the mean since the line before (``--log-interval``)::
+The last rank prints an iteration line, whose fields depend on the version and the fork. Its time has a
+resolution of 0.1 ms, and is the mean since the line before (``--log-interval``)::
 
      iteration 7/ 50 | elapsed time per iteration (ms): 5741.5 | lm loss: 6.5E+00 | ... | number of nan iterations: 0 |
 

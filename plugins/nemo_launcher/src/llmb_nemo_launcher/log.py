@@ -201,7 +201,7 @@ class NeMoLog(LineParser):
 
     def _begin(self, first_step: int, *needles: bytes) -> None:
         """Note the generation of the log, and search for nothing else."""
-        self._begun, self.first_step, self.needles = True, first_step, needles
+        self._begun, self.first_step, self.needles, self._is_wrapped = True, first_step, needles, False
 
     def _search_lines(self, *, wrapped: bool) -> None:
         """Search for lines of NeMo 2 and, if the last one is wrapped, for its other fields."""

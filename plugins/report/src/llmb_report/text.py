@@ -60,7 +60,7 @@ def page_title(sets: Sequence[ReportedSet]) -> str:
 def titles(sets: Sequence[ReportedSet]) -> list[str]:
     """Return the configuration of each set, without what all sets have in common.
 
-    If sets of one name have different sizes, their names have these sizes too, because a step is other work.
+    Add the sizes of model and batch if sets of one name differ in them, because their steps do different work.
     """
     names = [", ".join(filter(None, (name, each.title))) for name, each in zip(families(sets), sets, strict=True)]
     sizes = [[(key, value) for key, value in each.runs[0].settings.items() if _is_size(key)] for each in sets]

@@ -37,7 +37,7 @@ class PlainView(View):
         self._timer: threading.Timer | None = None
 
     def close(self) -> None:
-        """Print no activity that has just begun."""
+        """Stop the timer, so that no further activity is printed."""
         self._stop_timer()
 
     def show(self, event: llmb.Event) -> None:

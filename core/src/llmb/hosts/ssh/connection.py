@@ -108,9 +108,8 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             address = IPV6_ADDRESS.fullmatch(jump)
             if (address[2] if address else self.derive_shorthand(jump)["host"]) == self.original_host:
                 return None  # "Host *" may set a jump host for all hosts, the jump host included
-            config = fabric.Config(
-                ssh_config=self.config.base_ssh_config, lazy=True
-            )  # a clone follows paramiko's rules
+            # not a clone of self.config, which would follow paramiko's rules
+            config = fabric.Config(ssh_config=self.config.base_ssh_config, lazy=True)
             options = {"config": config, "gateway": gateway, "connect_timeout": CONNECT_TIMEOUT_S}
             if address:
                 user, jump, port = address.groups()

@@ -1,4 +1,4 @@
-"""Commands in remedies: those that show the ends of logs, and names of the failed run, so that users can paste them."""
+"""Commands in remedies: searches of logs, and the names of the failed run, so that users can paste the commands."""
 
 from __future__ import annotations
 

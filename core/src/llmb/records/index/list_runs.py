@@ -145,7 +145,7 @@ def _read_row(name: str) -> Row:
 def _stamp(name: str, files: Sequence[str] = (*STATE_FILES, "progress.json")) -> str:
     """Return a text that changes whenever one of these files of a record changes, or the folder of all records.
 
-    A result contains the path of its record, which another one has in a copy of the folder with its database.
+    A result contains the path of its record, so the results in a copied database are outdated.
     """
     folder = f"{runs_folder()}/{name}"
     parts = [as_storable_text(f"{runs_folder()},")]

@@ -2,9 +2,9 @@
 
 The size of a copy is the offset up to which its log was read, so masking never changes the number of bytes.
 
-A log is masked in blocks. Of a block that ends in a possible beginning of a secret, the part before it is returned, and
-the next block begins with it. If the secret is ``s3cret-value``, "token: s3cr" becomes "token: ", and the next block is
-"s3cr" with what the log has by then: "s3cret-value ok" becomes "************ ok", and "s3crow" remains.
+A log is masked in blocks. If a block may end within a secret, only the part before that secret is returned. The rest is
+masked with the next block. With the secret ``s3cret-value``, the blocks "token: s3cr" and "et-value ok" become
+"token: " and "************ ok".
 """
 
 import json

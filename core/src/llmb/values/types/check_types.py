@@ -198,7 +198,8 @@ def _convert_items(
         if kinds.unchanged.issuperset(map(type, values)):  # most lists and tables of a sweep
             return values
         kinds = [kinds] * len(values)
-    converted, errors = [], list[Fault]()
+    converted: list[Any] = []
+    errors: list[Fault] = []
     for index, (value, kind) in enumerate(zip(values, kinds, strict=True)):
         try:
             converted.append(kind.convert(value))
