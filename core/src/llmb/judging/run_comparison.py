@@ -84,23 +84,32 @@ class RunComparison:
         """Return the object that ``llmb compare --json`` prints."""
         return attrs.asdict(self, filter=lambda field, _value: field.name not in NOT_IN_JSON)
 
-    def sizes_apart(self, point: PointChange) -> str:
-        """Return the sizes that distinguish a point from others with the same GPUs, such as ``, layers=40``."""
-        alike = [each for each in self.points if _without_sizes(each) == _without_sizes(point)]
-        apart = {name: getattr(point, name) for name in SIZES if len({getattr(each, name) for each in alike}) > 1}
-        return "".join(f", {name}={size}" for name, size in apart.items() if size is not None)
+    def sizes_apart(self) -> list[str]:
+        """Return for each point the sizes that distinguish it from others with the same GPUs, or "".
+
+        An example is ``, layers=40``.
+        """
+        alike: dict[tuple[object, ...], list[PointChange]] = {}
+        for point in self.points:
+            alike.setdefault(_without_sizes(point), []).append(point)
+        apart = {
+            config: [name for name in SIZES if len({getattr(each, name) for each in points}) > 1]
+            for config, points in alike.items()
+        }
+        sizes = ({name: getattr(point, name) for name in apart[_without_sizes(point)]} for point in self.points)
+        return ["".join(f", {name}={size}" for name, size in each.items() if size is not None) for each in sizes]
 
     def _repr_html_(self) -> str:
         """Return the points and their changes as a table, for a notebook."""
         columns = ("recipe", "GPU type", "dtype", "GPUs", "A (s)", "B (s)", "change", "")
         rows = [
             (
-                *(each.recipe, each.gpu_type, each.dtype, f"{each.gpus}{self.sizes_apart(each)}"),
+                *(each.recipe, each.gpu_type, each.dtype, f"{each.gpus}{sizes}"),
                 *(each.a.step_time_s, each.b.step_time_s),
                 f"{100 * each.change:+.1f} % ± {100 * each.margin:.1f} %",
                 each.call if each.call != "none" else "within noise",
             )
-            for each in self.points
+            for each, sizes in zip(self.points, self.sizes_apart(), strict=True)
         ]
         other = "the baseline" if self.b == "baseline" else f"{len(self.b)}"
         return html_table(f"{counted(len(self.a), 'run')} compared with {other}", columns, rows)

@@ -42,11 +42,11 @@ def _print_points(found: llmb.RunComparison) -> None:
     columns += [Column(title, right=True), Column("change"), Column()]
     rows: list[tuple[str | Text, ...]] = []
     heading, width = "", max(len(_gpus(point)) for point in found.points)
-    for point in found.points:
+    for point, sizes in zip(found.points, found.sizes_apart(), strict=True):
         if heading != _heading(point):
             heading = _heading(point)
             rows.append((heading, "", "", "", ""))
-        rows.append(_row(point, width, found.sizes_apart(point)))
+        rows.append(_row(point, width, sizes))
     if found.geometric_mean_change is not None and len(found.points) > 1:
         rows.append(("geometric mean", "", "", _percent(found.geometric_mean_change), ""))
     print_table(columns, rows)

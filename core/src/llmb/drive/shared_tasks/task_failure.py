@@ -33,8 +33,6 @@ _ERROR = re.compile(r"\s*(?:error: |cause: |Caused by: |╰─▶ )")
 _FETCHED = re.compile(r"Failed to fetch: `?([^\s`]+)")
 """The URL that uv could not download, which the last message may lack."""
 
-_LAST_ERROR = re.compile(r"^error: ", re.MULTILINE)
-
 _BUILD_HINT = re.compile(r"^\s*hint: This error likely indicates.*", re.MULTILINE | re.DOTALL)
 """The paragraphs that uv prints last after a failed build."""
 
@@ -61,9 +59,9 @@ def find_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> tuple[Ta
 
 
 def _last_error(log: str) -> str:
-    """Return the log from its last line that begins with ``error:``, or "" if it has none."""
-    found = [*_LAST_ERROR.finditer(log)]
-    return log[found[-1].start() :] if found else ""
+    """Return the log after its last ``error:`` at the beginning of a line, or "" if it has none."""
+    _, found, rest = f"\n{log}".rpartition("\nerror: ")
+    return rest if found else ""
 
 
 def _last_message(log: str) -> str:
