@@ -22,7 +22,7 @@ import traceback
 import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
 
@@ -64,7 +64,8 @@ def fuzz(seed: int, number: int, kind: str, limit_s: float = LIMIT_S) -> str:
         with _environment({**env, "TERM": "dumb", "COLUMNS": str(random.choice((20, 80, 200)))}):
             (folder / "work").mkdir()
             arguments = KINDS[kind](folder / "work", random)
-            problem = _run(arguments, limit_s)
+            with chdir(folder / "work"):
+                problem = _run(arguments, limit_s)
     return f"{problem}: llmb {shlex.join(arguments)!r}" if problem else ""
 
 

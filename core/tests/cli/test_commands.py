@@ -29,3 +29,10 @@ def test_the_help_of_llmb_lists_all_commands_also_before_a_command(capsys: pytes
     assert app.execute(["--help", "runs"]) == 0
     listed = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("  ")}
     assert {name for names in GROUPS.values() for name in names} <= listed
+
+
+def test_an_empty_argument_is_no_path_of_the_current_directory(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.execute(["parse", ""]) == 2  # llmb parse "$LOG" in a shell without LOG
+    assert capsys.readouterr().err == (
+        "llmb: the argument after parse is empty; a variable of the shell may not be set\n"
+    )

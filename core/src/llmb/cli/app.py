@@ -36,7 +36,14 @@ from llmb.cli.commands.show import show
 from llmb.cli.commands.validate import validate
 from llmb.cli.exit_codes import INTERRUPTED, INVALID_INPUT
 from llmb.cli.help_screens import EXIT_CODES, FIRST_COMMANDS, Command, GroupedCommands, epilog
-from llmb.cli.options import GLOBAL_OPTIONS, Quiet, Verbose, global_options_first, reject_combination
+from llmb.cli.options import (
+    GLOBAL_OPTIONS,
+    OptionsError,
+    Quiet,
+    Verbose,
+    global_options_first,
+    reject_combination,
+)
 from llmb.cli.usage_errors import describe_usage_error
 
 COMMANDS = (
@@ -118,6 +125,7 @@ def _run_command(arguments: Sequence[str]) -> int:
     words = global_options_first(arguments)
     command = next((each for each in words if each not in GLOBAL_OPTIONS), "")
     try:
+        _reject_empty(arguments)
         return _app_for(command)(words, standalone_mode=False, prog_name="llmb") or 0
     except llmb.LlmbError as error:
         _print_traceback()
@@ -129,6 +137,13 @@ def _run_command(arguments: Sequence[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         _print_error(llmb.LlmbError("interrupted"), as_json)
         return INTERRUPTED
+
+
+def _reject_empty(arguments: Sequence[str]) -> None:
+    """Raise OptionsError for an empty argument, which Path would take for the current directory."""
+    if "" in arguments:
+        before = ["llmb", *arguments][arguments.index("")]
+        raise OptionsError(f"the argument after {before} is empty; a variable of the shell may not be set")
 
 
 @functools.cache
