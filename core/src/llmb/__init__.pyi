@@ -221,11 +221,11 @@ from .values.texts.error_text import format_value as format_value
 from .values.texts.nearest_name import nearest_name as nearest_name
 from .values.texts.printable import printable_line as printable_line
 from .values.texts.printable import printable_text as printable_text
-from .values.types.scalars import Duration as Duration
-from .values.types.scalars import HostAddress as HostAddress
-from .values.types.scalars import NonNegativeInt as NonNegativeInt
-from .values.types.scalars import PositiveFloat as PositiveFloat
-from .values.types.scalars import PositiveInt as PositiveInt
+from .values.types.durations import Duration as Duration
+from .values.types.numbers import NonNegativeInt as NonNegativeInt
+from .values.types.numbers import PositiveFloat as PositiveFloat
+from .values.types.numbers import PositiveInt as PositiveInt
+from .values.types.words_and_addresses import HostAddress as HostAddress
 from .values.workload import RunSpec as RunSpec
 from .values.workload import SourceMap as SourceMap
 from .values.workload import Workload as Workload

@@ -6,7 +6,7 @@ import pytest
 
 from llmb.values.copy_with_changes import with_changes
 from llmb.values.environment import Environment
-from llmb.values.types.scalars import InvalidValueError
+from llmb.values.types.value_type import InvalidValueError
 
 
 def test_a_copy_has_the_changes_and_the_other_fields() -> None:

@@ -12,7 +12,7 @@ import attrs
 
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, StepTime, finite_or_none, possible
 from llmb.values.steps import Step, rhythm
-from llmb.values.types.scalars import PositiveInt
+from llmb.values.types.numbers import PositiveInt
 
 if TYPE_CHECKING:  # listing runs does not load the classes of specs
     from llmb.values.recipe import Window

@@ -14,7 +14,7 @@ import attrs
 
 from llmb.analysis.valid_range import STEP_TIME_S, StepTime, possible
 from llmb.values.steps import Step
-from llmb.values.types.scalars import PositiveInt, number_type
+from llmb.values.types.numbers import PositiveInt, number_type
 
 LEAST_STEPS = 8
 """Step times without which no steady state is found."""

@@ -4,7 +4,7 @@ import math
 from typing import Annotated, Any
 
 from llmb.values.errors import Fault
-from llmb.values.types.scalars import number_type
+from llmb.values.types.numbers import number_type
 
 Bounds = tuple[float, float]
 """The smallest and the largest valid value."""

@@ -6,7 +6,7 @@ from llmb.plugins.guard import plugin_error
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.model import Accelerator
 from llmb.values.run import Run, Target
-from llmb.values.types.scalars import peak_problem
+from llmb.values.types.numbers import peak_problem
 
 
 def find_peak_flops(run: Run[Any], target: Target[Any], registry: PluginRegistry) -> float | None:

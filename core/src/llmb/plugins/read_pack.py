@@ -19,7 +19,8 @@ from llmb.values.model import Accelerator
 from llmb.values.texts.error_text import format_value
 from llmb.values.toml_files import read_toml
 from llmb.values.types.check_types import decode
-from llmb.values.types.scalars import NonEmptyStr, PeakFlops, PositiveFloat, PositiveInt
+from llmb.values.types.numbers import PeakFlops, PositiveFloat, PositiveInt
+from llmb.values.types.words_and_addresses import NonEmptyStr
 
 NEARLY_EQUAL: Final = 0.85
 """The similarity from which a name is taken for a misspelt name of a file or folder of packs."""

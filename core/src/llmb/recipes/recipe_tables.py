@@ -11,15 +11,11 @@ from llmb.values.environment import Image
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import FlopFormula, Model
 from llmb.values.recipe import MfuSource, ProfileTool
+from llmb.values.types.durations import Duration
+from llmb.values.types.numbers import NonNegativeInt, PositiveFloat, PositiveInt
 from llmb.values.types.one_or_more import one_or_more
-from llmb.values.types.scalars import (
-    Duration,
-    NonEmptyStr,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    accepting,
-)
+from llmb.values.types.value_type import accepting
+from llmb.values.types.words_and_addresses import NonEmptyStr
 
 
 def _is_step_range(value: Any) -> bool:

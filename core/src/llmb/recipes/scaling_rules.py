@@ -4,7 +4,8 @@ import functools
 import re
 from typing import Annotated
 
-from llmb.values.types.scalars import LARGEST, accepting
+from llmb.values.types.numbers import LARGEST
+from llmb.values.types.value_type import accepting
 
 _TERM = r"\d+|gpus_per_node|gpus|nodes"
 _RULE = re.compile(rf" *(?:{_TERM}) *(?:[*/] *(?:{_TERM}) *)*")

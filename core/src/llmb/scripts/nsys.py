@@ -9,7 +9,8 @@ from llmb.files import resource_text
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Run
 from llmb.values.types.check_types import decode_settings, typed_fields
-from llmb.values.types.scalars import NonEmptyStr, PositiveInt
+from llmb.values.types.numbers import PositiveInt
+from llmb.values.types.words_and_addresses import NonEmptyStr
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

@@ -21,7 +21,7 @@ from llmb.values.profile_and_telemetry import Profile
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Paths, Run, Target
 from llmb.values.texts.error_text import REQUIRED_KEY, invalid_value
-from llmb.values.types.scalars import is_path
+from llmb.values.types.words_and_addresses import is_path
 
 
 def assemble_target(

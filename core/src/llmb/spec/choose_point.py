@@ -17,7 +17,7 @@ from llmb.values.model import Parallelism
 from llmb.values.recipe import Point, Recipe
 from llmb.values.texts.error_text import counted, format_choices, format_name
 from llmb.values.texts.nearest_name import nearest_name
-from llmb.values.types.scalars import LARGEST
+from llmb.values.types.numbers import LARGEST
 
 NO_VARIANT = "no such key"
 """What a spec may contain for a recipe without variants."""

@@ -27,7 +27,7 @@ from llmb.values.profile_and_telemetry import Profile, Sampling
 from llmb.values.texts.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, unknown_key
 from llmb.values.texts.nearest_name import nearest_name
 from llmb.values.types.check_types import decode, decode_fields, value_type
-from llmb.values.types.scalars import InvalidValueError, with_prefix
+from llmb.values.types.value_type import InvalidValueError, with_prefix
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from llmb.spec.workload_tables import SWEPT_KEYS, TABLES, nearest_key
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap, table_of
 from llmb.values.texts.error_text import format_value, invalid_value
-from llmb.values.types.scalars import LARGEST
+from llmb.values.types.numbers import LARGEST
 from llmb.values.workload import SourceMap
 
 MOST_RUNS = 10_000

@@ -22,7 +22,7 @@ from llmb.spec.workload_tables import SWEPT_KEYS, TABLE_TEXTS, TABLES, TargetTab
 from llmb.values.errors import LlmbError
 from llmb.values.types.check_arguments import check_arguments
 from llmb.values.types.check_types import LISTS, MAPPINGS, encode
-from llmb.values.types.scalars import BUILT_IN, ValueType
+from llmb.values.types.value_type import BUILT_IN, ValueType
 
 Schema = dict[str, Any]
 SchemaKind = Literal["spec", "targets file", "recipe", "framework file"]

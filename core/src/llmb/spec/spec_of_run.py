@@ -20,7 +20,7 @@ from llmb.values.job import Mount
 from llmb.values.run import Run, Target
 from llmb.values.toml_files import read_toml
 from llmb.values.types.check_types import encode
-from llmb.values.types.scalars import InvalidValueError
+from llmb.values.types.value_type import InvalidValueError
 from llmb.values.workload import RunSpec
 
 

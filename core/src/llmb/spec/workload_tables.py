@@ -11,17 +11,10 @@ from llmb.values.profile_and_telemetry import Profile, Sampling
 from llmb.values.recipe import Window
 from llmb.values.texts.nearest_name import nearest_name
 from llmb.values.types.check_types import value_type
-from llmb.values.types.scalars import (
-    Duration,
-    Fraction,
-    ImageAddress,
-    InvalidValueError,
-    NonEmptyStr,
-    NonNegativeInt,
-    PositiveInt,
-    ValueType,
-    VariableName,
-)
+from llmb.values.types.durations import Duration
+from llmb.values.types.numbers import Fraction, NonNegativeInt, PositiveInt
+from llmb.values.types.value_type import InvalidValueError, ValueType
+from llmb.values.types.words_and_addresses import ImageAddress, NonEmptyStr, VariableName
 
 EXPECTED_WINDOW = '"last" or a list of two integers'
 

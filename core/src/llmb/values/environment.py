@@ -11,17 +11,9 @@ from llmb.values.errors import RecipeError
 from llmb.values.frozen import freeze
 from llmb.values.texts.error_text import invalid_value, unknown_name
 from llmb.values.types.check_types import decode_settings, typed_fields
-from llmb.values.types.scalars import (
-    ImageAddress,
-    NonEmptyStr,
-    NonNegativeFloat,
-    PositiveFloat,
-    Url,
-    VariableName,
-    Word,
-    accepting,
-    matching,
-)
+from llmb.values.types.numbers import NonNegativeFloat, PositiveFloat
+from llmb.values.types.value_type import accepting, matching
+from llmb.values.types.words_and_addresses import ImageAddress, NonEmptyStr, Url, VariableName, Word
 
 Digest = Annotated[str, matching('"sha256:" and 64 hexadecimal digits', "sha256:[0-9a-f]{64}")]
 """The digest of an image."""

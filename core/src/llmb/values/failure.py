@@ -9,7 +9,7 @@ from typing import Any, Literal
 import attrs
 
 from llmb.values.types.check_types import typed_fields
-from llmb.values.types.scalars import NonEmptyStr
+from llmb.values.types.words_and_addresses import NonEmptyStr
 
 UNKNOWN = "unknown"
 """The beginning of a cause that llmb could not find."""

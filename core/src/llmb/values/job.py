@@ -11,15 +11,9 @@ import attrs
 from llmb.values.environment import Environment, Image
 from llmb.values.frozen import FrozenMap
 from llmb.values.types.check_types import encode, typed_fields
-from llmb.values.types.scalars import (
-    AbsolutePath,
-    NonEmptyStr,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveInt,
-    VariableName,
-    matching,
-)
+from llmb.values.types.numbers import NonNegativeFloat, NonNegativeInt, PositiveInt
+from llmb.values.types.value_type import matching
+from llmb.values.types.words_and_addresses import AbsolutePath, NonEmptyStr, VariableName
 
 Ranks = Literal["all", "first", "node"]
 

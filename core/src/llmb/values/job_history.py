@@ -3,7 +3,7 @@
 import attrs
 
 from llmb.values.types.check_types import typed_fields
-from llmb.values.types.scalars import NonNegativeInt
+from llmb.values.types.numbers import NonNegativeInt
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

@@ -8,7 +8,8 @@ import attrs
 from llmb.values.copy_with_changes import with_changes
 from llmb.values.frozen import FrozenMap
 from llmb.values.types.check_types import typed_fields
-from llmb.values.types.scalars import Fraction, NonEmptyStr, NonNegativeInt, PeakFlops, PositiveFloat, PositiveInt
+from llmb.values.types.numbers import Fraction, NonNegativeInt, PeakFlops, PositiveFloat, PositiveInt
+from llmb.values.types.words_and_addresses import NonEmptyStr
 
 FlopFormula = Literal[
     "full", "causal", "full-without-gqa", "megatron-bridge-0.1", "megatron-bridge-0.5", "megatron-bridge-lora"

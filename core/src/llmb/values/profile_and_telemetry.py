@@ -4,7 +4,7 @@ import attrs
 
 from llmb.values.recipe import ProfileTool
 from llmb.values.types.check_types import typed_fields
-from llmb.values.types.scalars import Duration
+from llmb.values.types.durations import Duration
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

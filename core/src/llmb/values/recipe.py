@@ -9,7 +9,7 @@ from llmb.values.environment import Image
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import FlopFormula, Model, Parallelism
 from llmb.values.types.check_types import typed_fields
-from llmb.values.types.scalars import NonNegativeInt, PositiveFloat, PositiveInt
+from llmb.values.types.numbers import NonNegativeInt, PositiveFloat, PositiveInt
 
 Window = Literal["last"] | tuple[int, int]
 MfuSource = Literal["step time", "logged"]

@@ -13,7 +13,8 @@ from llmb.values.model import Accelerator, FlopFormula, Model, Parallelism
 from llmb.values.profile_and_telemetry import Profile, Sampling
 from llmb.values.recipe import Baseline, MfuSource, Window
 from llmb.values.types.check_types import typed_fields
-from llmb.values.types.scalars import AbsolutePath, NonNegativeInt, PositiveFloat, PositiveInt, VariableName
+from llmb.values.types.numbers import NonNegativeInt, PositiveFloat, PositiveInt
+from llmb.values.types.words_and_addresses import AbsolutePath, VariableName
 
 OptionsT = TypeVar("OptionsT")  # the attrs class of a plugin's own options
 

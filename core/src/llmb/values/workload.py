@@ -11,7 +11,7 @@ from llmb.values.frozen import FrozenMap, freeze
 from llmb.values.recipe import RecipeCopy
 from llmb.values.run import Run, Target
 from llmb.values.types.check_types import typed_fields
-from llmb.values.types.scalars import PositiveInt
+from llmb.values.types.numbers import PositiveInt
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

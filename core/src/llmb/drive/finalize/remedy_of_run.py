@@ -14,7 +14,7 @@ from llmb.records.record import RunRecord
 from llmb.values.environment import Image
 from llmb.values.failure import Failure
 from llmb.values.job_status import JobHandle
-from llmb.values.types.scalars import LONGEST_S
+from llmb.values.types.durations import LONGEST_S
 
 SPARE = 1.25
 """Factor of the time of all steps, with a quarter for start-up and slower steps."""

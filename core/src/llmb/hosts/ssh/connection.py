@@ -19,7 +19,7 @@ from llmb.hosts.ssh.config import read_ssh_config, seconds
 from llmb.hosts.ssh.known_hosts import KnownHost
 from llmb.values.errors import TargetError, UnreachableError
 from llmb.values.texts.error_text import invalid_value
-from llmb.values.types.scalars import HOST, is_host
+from llmb.values.types.words_and_addresses import HOST, is_host
 
 CONNECT_TIMEOUT_S = 15  # for each of: the connection, the server's greeting, the login
 KEEPALIVE_S = 30

@@ -18,7 +18,7 @@ from llmb.values.failure import Failure, Signature
 from llmb.values.texts.error_text import format_value
 from llmb.values.texts.nearest_name import nearest_name
 from llmb.values.types.check_types import decode
-from llmb.values.types.scalars import NonEmptyStr
+from llmb.values.types.words_and_addresses import NonEmptyStr
 
 OF_EXCEPTION: Final = "a process failed with "
 """The beginning of a cause that is only the name of an exception."""

@@ -13,7 +13,7 @@ from llmb.paths import home_folder
 from llmb.records.index.run_filters import Condition, as_sortable_time, as_storable_text
 from llmb.records.result import RunResult
 from llmb.values.types.check_types import encode
-from llmb.values.types.scalars import LARGEST
+from llmb.values.types.numbers import LARGEST
 
 LOCK_TIMEOUT_S = 2.0  # for another process that writes the file
 

@@ -1,6 +1,6 @@
 """Check values by the type annotations of attrs classes: TOML tables, and the arguments of constructors.
 
-The types are those of `llmb.values.types.scalars`, ``Literal``, lists (``tuple[T, ...]`` and others),
+The types are those of the modules beside this one, ``Literal``, lists (``tuple[T, ...]`` and others),
 ``Mapping[K, V]``, attrs classes, unions of these, and ``Any``. Values keep their types, with these exceptions: lists
 become tuples, tables become FrozenMap or the attrs class, integers become float, and durations become seconds.
 """
@@ -17,7 +17,7 @@ import attrs
 from llmb.values.errors import Fault, RecipeError, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.texts.error_text import REQUIRED_KEY, format_value, unknown_key
-from llmb.values.types.scalars import BUILT_IN, InvalidValueError, ValueType, accepting, with_prefix
+from llmb.values.types.value_type import BUILT_IN, InvalidValueError, ValueType, accepting, with_prefix
 
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from llmb.values.types.check_types import value_type
-from llmb.values.types.scalars import InvalidValueError, ValueType
+from llmb.values.types.value_type import InvalidValueError, ValueType
 
 
 def one_or_more(kind: Any, *, distinct: bool = False) -> ValueType:

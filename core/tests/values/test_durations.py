@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmb.values.types.check_types import value_type
-from llmb.values.types.scalars import Duration
+from llmb.values.types.durations import Duration
 
 
 @pytest.mark.parametrize(
