@@ -35,8 +35,8 @@ esac
 def figures(samples: int = SAMPLES) -> Iterator[Figure]:
     """Return the share of one core that sampling takes at the interval in the documentation."""
     with tempfile.TemporaryDirectory() as folder:
-        script, program, data = Path(folder, "telemetry.sh"), Path(folder, "nvidia-smi"), Path(folder, "samples")
-        script.write_text(resource_text("llmb.scripts", "telemetry.sh"))
+        script, program, data = Path(folder, "sample_gpus.sh"), Path(folder, "nvidia-smi"), Path(folder, "samples")
+        script.write_text(resource_text("llmb.scripts", "sample_gpus.sh"))
         program.write_text(STAND_IN)
         program.chmod(0o755)
         data.write_text("".join(LINE.format(gpu) for gpu in range(GPUS)) * samples)

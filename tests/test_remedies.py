@@ -228,10 +228,10 @@ def test_a_command_names_the_folder_that_contains_the_logs_of_many_folders(tmp_p
     [
         (
             "llmb_local",
-            "container_signatures.toml",
+            "signatures.toml",
             "dial tcp: lookup reg.example on 10.0.0.2:53: no such host (log: a)",
         ),
-        ("llmb_slurm", "failure_signatures.toml", "[ERROR] curl: (6) Could not resolve host: reg.example"),
+        ("llmb_slurm", "signatures.toml", "[ERROR] curl: (6) Could not resolve host: reg.example"),
     ],
 )
 def test_the_remedy_of_a_failed_import_names_the_host(package: str, file: str, message: str) -> None:
@@ -241,7 +241,7 @@ def test_the_remedy_of_a_failed_import_names_the_host(package: str, file: str, m
 
 
 def test_a_message_that_does_not_match_the_pattern_of_a_signature_has_no_remedy() -> None:
-    signatures = llmb.read_signatures("llmb_slurm", "failure_signatures.toml")
+    signatures = llmb.read_signatures("llmb_slurm", "signatures.toml")
     assert known_failure("bash: line 7: /lustre/cache/done: Permission denied", signatures) is None
     mount = known_failure("enroot-mount: failed to mount: /home/me at /data: Permission denied", signatures)
     assert mount

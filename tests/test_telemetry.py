@@ -33,7 +33,7 @@ def is_sampled(folder: Path, *nodes: str, word: str = "gpu") -> Any:
 
 def samplers(work: Path) -> list[str]:
     """Return the processes that still sample for a job."""
-    found = subprocess.run(["pgrep", "-f", f"{work}/telemetry.sh"], capture_output=True, text=True)
+    found = subprocess.run(["pgrep", "-f", f"{work}/sample_gpus.sh"], capture_output=True, text=True)
     return found.stdout.split()
 
 
@@ -81,7 +81,7 @@ def test_a_machine_without_the_tool_is_one_note_of_a_completed_run(toy: Any) -> 
 def test_without_the_table_nothing_is_sampled(toy: Any) -> None:
     run = toy.run()
     assert run["telemetry"] is None
-    assert not list(toy.home.glob("work/runs/*/telemetry.sh"))
+    assert not list(toy.home.glob("work/runs/*/sample_gpus.sh"))
 
 
 @pytest.mark.usefixtures("nvidia_smi")

@@ -2,19 +2,19 @@
 
 __all__: list[str]
 
-from .analysis.change import Call as Call
 from .analysis.goodput import WallTime as WallTime
 from .analysis.measuring_window import MeasuredWindow as MeasuredWindow
 from .analysis.measuring_window import Summary as Summary
 from .analysis.metrics import Comparison as Comparison
 from .analysis.metrics import Metrics as Metrics
+from .analysis.power_and_throttling import GpuProblem as GpuProblem
+from .analysis.power_and_throttling import Telemetry as Telemetry
+from .analysis.significance_of_change import Call as Call
 from .analysis.slow_ranks import RankComparison as RankComparison
 from .analysis.slow_ranks import SlowHost as SlowHost
 from .analysis.slow_ranks import SlowRank as SlowRank
 from .analysis.steady_state import Spike as Spike
 from .analysis.steady_state import SteadyState as SteadyState
-from .analysis.telemetry import GpuProblem as GpuProblem
-from .analysis.telemetry import Telemetry as Telemetry
 from .api import compare as compare
 from .api import grade as grade
 from .api import list_recipes as list_recipes

@@ -11,7 +11,7 @@ from llmb.hosts.git_repository import repository_task
 from llmb.plan_tasks import TaskPlan, TaskPlans, check_script, with_secrets
 from llmb.plugins.guard import plugin_error
 from llmb.plugins.registry import PluginRegistry
-from llmb.scripts.telemetry import with_telemetry
+from llmb.scripts.sample_gpus import with_telemetry
 from llmb.spec.cross_checks import check_printed_steps
 from llmb.spec.run_ids import draw_run_ids
 from llmb.values.copy_with_changes import with_changes

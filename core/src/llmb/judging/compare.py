@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.change import compare_repeats
 from llmb.analysis.measuring_window import mean_of_known
 from llmb.analysis.metrics import Metrics
+from llmb.analysis.significance_of_change import compare_repeats
 from llmb.analysis.verdict import Repeat, judge_step_times
 from llmb.judging.differences import find_differences
 from llmb.judging.published_spec import published_spec

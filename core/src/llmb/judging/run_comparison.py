@@ -4,7 +4,7 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.change import Call
+from llmb.analysis.significance_of_change import Call
 from llmb.judging.differences import Difference
 from llmb.values.texts.error_text import counted
 from llmb.values.texts.html_table import html_table

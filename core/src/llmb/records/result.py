@@ -13,9 +13,9 @@ import attrs
 from llmb.analysis.goodput import WallTime
 from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.metrics import Comparison, Metrics
+from llmb.analysis.power_and_throttling import Telemetry
 from llmb.analysis.slow_ranks import RankComparison
 from llmb.analysis.steady_state import SteadyState
-from llmb.analysis.telemetry import Telemetry
 from llmb.files import is_locked
 from llmb.logs.steps.steps_csv import StepColumns, read_steps_csv
 from llmb.records.find_records import find_record

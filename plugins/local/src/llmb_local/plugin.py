@@ -101,7 +101,7 @@ class Local(SchedulerHooks[LocalOptions]):
     @hookimpl
     def diagnose(self) -> Iterable[Signature]:
         """Return the causes of failure that container engines report."""
-        return read_signatures("llmb_local", "container_signatures.toml")
+        return read_signatures("llmb_local", "signatures.toml")
 
     @hookimpl
     def probe(self, target: Target[LocalOptions]) -> str:

@@ -29,7 +29,7 @@ from llmb import (
 )
 from llmb_megatron_bridge.config_yaml import config_yaml
 from llmb_megatron_bridge.env_rules import env_of_rules
-from llmb_megatron_bridge.hub_files import hub_files, hub_tasks
+from llmb_megatron_bridge.hub_download import hub_files, hub_tasks
 from llmb_megatron_bridge.log import MegatronLog
 from llmb_megatron_bridge.options import BridgeOptions
 from llmb_megatron_bridge.preparation_jobs import preparation_tasks

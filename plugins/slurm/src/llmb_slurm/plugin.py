@@ -88,7 +88,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
     @hookimpl
     def diagnose(self) -> Iterable[Signature]:
         """Return the causes of failure that Slurm, pyxis and enroot report."""
-        return read_signatures("llmb_slurm", "failure_signatures.toml")
+        return read_signatures("llmb_slurm", "signatures.toml")
 
     @hookimpl
     def probe(self, target: Target[SlurmOptions]) -> str:

@@ -5,11 +5,11 @@ from typing import Any
 import attrs
 
 from llmb.analysis.goodput import divide_wall_time
-from llmb.analysis.telemetry import Telemetry, summarise_telemetry
+from llmb.analysis.power_and_throttling import Telemetry, summarise_telemetry
 from llmb.files import open_regular
 from llmb.records.log_copies.copy_and_parse_logs import RunLogs
 from llmb.records.result import RunResult
-from llmb.scripts.telemetry import TELEMETRY
+from llmb.scripts.sample_gpus import TELEMETRY
 from llmb.values.causes import Cause
 from llmb.values.job_history import Attempt, JobHistory
 from llmb.values.run import Run

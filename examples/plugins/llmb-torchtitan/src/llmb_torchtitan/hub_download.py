@@ -44,7 +44,7 @@ def _task(address: str, folder: str, files: str, *, kind: str, space_gb: float) 
     return Task(
         key=f"hub-{address.replace('/', '-').lower()}",
         kind=f"{kind} {address.partition('/')[2]}",
-        work=f"{values}\n{resource_text(__package__, 'hub_fetch.sh')}",
+        work=f"{values}\n{resource_text(__package__, 'hub_download.sh')}",
         check=f'{assignments(folder=folder)}\n[ -s "$folder/.complete" ]',
         space_gb=space_gb,
         concurrent=True,

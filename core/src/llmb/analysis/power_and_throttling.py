@@ -1,4 +1,4 @@
-"""Summary of the samples that telemetry.sh took: power and energy, and GPUs that run hot, slow or throttled.
+"""Summary of the samples that sample_gpus.sh took: power and energy, and GPUs that run hot, slow or throttled.
 
 Only busy samples count, so that start-up and exit do not lower the mean power. Means leave out the samples beside a
 pause: nvidia-smi reports the mean power of a second, in which a GPU that starts or stops was partly idle.
@@ -94,7 +94,7 @@ class _Sample:
 
     @classmethod
     def of(cls, fields: Sequence[str]) -> Self:
-        """Return a sample: the fields of telemetry.sh after the index. Raise ValueError if they are damaged."""
+        """Return a sample: the fields of sample_gpus.sh after the index. Raise ValueError if they are damaged."""
         power, clock, _, temperature, reasons, _, utilisation, _, ecc = fields
         percent = _number(utilisation)
         return cls(
@@ -160,7 +160,7 @@ class _Gpu:
 
 @attrs.define
 class _Samples:
-    """All lines of a log of telemetry.sh, added up."""
+    """All lines of a log of sample_gpus.sh, added up."""
 
     gpus: dict[tuple[str, int], _Gpu] = attrs.field(factory=dict)
     links: dict[tuple[str, int, str], list[int]] = attrs.field(factory=dict)  # counters at the begin and at the end
@@ -182,7 +182,7 @@ class _Samples:
 
 
 def summarise_telemetry(lines: Iterable[str], metrics: Metrics | None, gpus: int) -> Telemetry:
-    """Return the summary of a log of telemetry.sh, for a run with these metrics on so many GPUs."""
+    """Return the summary of a log of sample_gpus.sh, for a run with these metrics on so many GPUs."""
     samples = _Samples()
     for line in lines:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmb import Metrics, Telemetry
-from llmb.analysis.telemetry import summarise_telemetry
+from llmb.analysis.power_and_throttling import summarise_telemetry
 
 METRICS = Metrics(
     **dict.fromkeys((field.name for field in Metrics.__attrs_attrs__), None)  # type: ignore[attr-defined]
@@ -24,7 +24,7 @@ def sample(
     busy: object = 100,
     ecc: object = 0,
 ) -> str:
-    """Return a line of telemetry.sh."""
+    """Return a line of sample_gpus.sh."""
     values = (power, clock, 2619, heat, reasons, 71234, busy, 0, ecc)
     return f"{node}, gpu, 2026/11/22 18:00:01.123, {gpu}, {', '.join(map(str, values))}\n"
 

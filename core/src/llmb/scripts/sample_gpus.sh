@@ -1,6 +1,7 @@
-# telemetry.sh INTERVAL_S: print a line for each GPU of the job on this node every INTERVAL_S seconds, until SIGUSR1. Each line
-# begins with the node and its kind: "gpu" with the values of `fields`, "link" for an NVLink error counter that is not 0
-# ("link end" for the second reading), "cost" with the CPU time of all programs here, or "error". It never fails.
+# sample_gpus.sh INTERVAL_S: print a line for each GPU of the job on this node every INTERVAL_S seconds, until SIGUSR1.
+# Each line begins with the node and its kind: "gpu" with the values of `fields`, "link" for an NVLink error counter that
+# is not 0 ("link end" for the second reading), "cost" with the CPU time of all programs here, or "error". It never
+# fails.
 interval_s=$1 node=$(hostname) begin=$SECONDS
 fields=timestamp,index,power.draw,clocks.sm,clocks.mem,temperature.gpu,REASONS,memory.used,utilization.gpu
 fields+=,ecc.errors.corrected.volatile.total,ecc.errors.uncorrected.volatile.total

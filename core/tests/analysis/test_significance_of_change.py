@@ -9,8 +9,8 @@ from statistics import NormalDist
 
 import pytest
 
-from llmb.analysis.change import compare_repeats, mann_whitney_p
 from llmb.analysis.measuring_window import MeasuredWindow
+from llmb.analysis.significance_of_change import compare_repeats, mann_whitney_p
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import Repeat
 

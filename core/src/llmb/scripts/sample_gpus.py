@@ -17,7 +17,7 @@ def with_telemetry(job: Job, run: Run[Any]) -> Job:
     """Return the job of a run with the process that samples the GPUs, if the spec has the table [telemetry]."""
     if run.telemetry is None:
         return job
-    script = f"{job.directory}/telemetry.sh"
+    script = f"{job.directory}/sample_gpus.sh"
     sidecar = Sidecar(name=TELEMETRY, command=("bash", script, str(run.telemetry.interval)))
-    files = FrozenMap({**job.files, script: resource_text(__package__, "telemetry.sh")})
+    files = FrozenMap({**job.files, script: resource_text(__package__, "sample_gpus.sh")})
     return attrs.evolve(job, sidecars=(*job.sidecars, sidecar), files=files)

@@ -1,4 +1,4 @@
-"""telemetry.sh with a program that prints what nvidia-smi printed on machines with H100 and older drivers."""
+"""sample_gpus.sh with a program that prints what nvidia-smi printed on machines with H100 and older drivers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from parts.deadline import DEADLINE_S, wait_until
 
 from llmb import resource_text
-from llmb.analysis.telemetry import summarise_telemetry
+from llmb.analysis.power_and_throttling import summarise_telemetry
 
 STAND_IN = Path(__file__).parent / "nvidia-smi"
 
@@ -19,7 +19,7 @@ STAND_IN = Path(__file__).parent / "nvidia-smi"
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put the stand-in first into PATH."""
-    (tmp_path / "telemetry.sh").write_text(resource_text("llmb.scripts", "telemetry.sh"))
+    (tmp_path / "sample_gpus.sh").write_text(resource_text("llmb.scripts", "sample_gpus.sh"))
     monkeypatch.setenv("PATH", f"{STAND_IN}:{os.environ['PATH']}")
     monkeypatch.setenv("STAND_IN", str(tmp_path))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -27,10 +27,10 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def sample(folder: Path, count: int, end: signal.Signals = signal.SIGUSR1) -> list[str]:
-    """Return what telemetry.sh printed, ended by a signal after so many samples."""
+    """Return what sample_gpus.sh printed, ended by a signal after so many samples."""
     output = folder / "out"
     with open(output, "w") as file:
-        process = subprocess.Popen(["bash", str(folder / "telemetry.sh"), "1"], stdout=file, start_new_session=True)
+        process = subprocess.Popen(["bash", str(folder / "sample_gpus.sh"), "1"], stdout=file, start_new_session=True)
         wait_until(lambda: output.read_text().count(", gpu, ") >= count or process.poll() is not None, "the samples")
         os.killpg(process.pid, end)
         assert process.wait(DEADLINE_S) == 0
@@ -60,13 +60,13 @@ def test_only_the_gpus_of_the_job_are_sampled(path: Path, monkeypatch: pytest.Mo
 
 def test_a_machine_without_the_tool_reports_it_once_and_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    done = subprocess.run(["bash", str(path / "telemetry.sh"), "1"], capture_output=True, text=True)
+    done = subprocess.run(["bash", str(path / "sample_gpus.sh"), "1"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, f"{os.uname().nodename}, error, nvidia-smi not found\n")
 
 
 def test_a_tool_that_fails_is_reported_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BROKEN", "yes")
-    done = subprocess.run(["bash", str(path / "telemetry.sh"), "1"], capture_output=True, text=True)
+    done = subprocess.run(["bash", str(path / "sample_gpus.sh"), "1"], capture_output=True, text=True)
     assert done.returncode == 0
     [error] = summarise_telemetry(done.stdout.splitlines(), None, 1).errors
     assert "couldn't communicate with the NVIDIA driver" in error

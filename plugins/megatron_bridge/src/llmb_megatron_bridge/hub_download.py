@@ -50,7 +50,7 @@ def _task(run: Run[Any], repository: str) -> Task:
     return Task(
         key=f"hub-{repository.replace('/', '-').lower()}",
         kind=f"configuration and tokenizer of {repository}",
-        work=f"{values}\n{resource_text(__package__, 'hub_fetch.sh')}",
+        work=f"{values}\n{resource_text(__package__, 'hub_download.sh')}",
         check=f'{assignments(folder=folder)}\n[ -s "$folder/refs/main" ]',
         space_gb=0.1,
     )
