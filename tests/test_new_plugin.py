@@ -93,7 +93,7 @@ def test_a_project_requires_this_version_of_llmb(tmp_path: Path, kind: llmb.Plug
 
 def test_a_name_and_a_folder_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = command_line(capsys)
-    for name in ("My-Trainer", "../x", ""):
+    for name in ("My-Trainer", "../x", " "):
         done = run("new-plugin", name, "--into", tmp_path)
         assert (done.status, done.out) == (2, "")
         assert "expected small letters, digits and _" in done.err
