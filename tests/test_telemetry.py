@@ -16,9 +16,10 @@ EVERY_SECOND = {"telemetry": {"interval": "1s"}}
 
 
 @pytest.fixture
-def nvidia_smi(monkeypatch: pytest.MonkeyPatch) -> None:
+def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a stand-in for nvidia-smi into PATH."""
     monkeypatch.setenv("PATH", f"{STAND_IN}:{os.environ['PATH']}")
+    monkeypatch.setenv("STAND_IN", str(tmp_path))  # for its counter
 
 
 def is_sampled(folder: Path, *nodes: str, word: str = "gpu") -> Any:

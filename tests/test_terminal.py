@@ -17,7 +17,7 @@ from parts.terminal import Terminal
 import llmb
 
 ROOT = Path(__file__).parents[1]
-LOG = ROOT / "plugins/maxtext/tests/logs/maxtext-0.2.5-cpu.log"
+LOG = Path(os.path.relpath(ROOT / "plugins/maxtext/tests/logs/maxtext-0.2.5-cpu.log"))  # fits into 80 columns
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 TABLES = {
