@@ -26,7 +26,12 @@ def drive(toy: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
     monkeypatch.setenv("TOY_TOKEN", "very-secret")
 
-    def drive(options: dict[str, Any], *errors: Exception, session: Any = None) -> Any:
+    def drive(
+        options: dict[str, Any],
+        *errors: Exception,
+        session: Any = None,
+        sleep: Callable[[float], object] = lambda _pause_s: None,
+    ) -> Any:
         left: Iterator[Exception] = iter(errors)
 
         def refuse(scripts: Any) -> None:
@@ -37,7 +42,7 @@ def drive(toy: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         with monkeypatch.context() as refusing:
             refusing.setitem(Faulty.errors, "submit", refuse)
             with pytest.raises((llmb.LlmbError, EnoughError)):
-                session.wait(sleep=lambda _pause_s: None)
+                session.wait(sleep=sleep)
         return session
 
     return drive
@@ -86,7 +91,8 @@ def test_a_later_attach_removes_those_that_a_lost_target_kept(
 
 
 def test_a_job_that_may_be_submitted_keeps_them_even_if_the_next_attempt_is_rejected(toy: Any, drive: Any) -> None:
-    session = drive(JOB, PERHAPS, REFUSED)
-    assert len(secrets(toy)) == 1
+    left: list[int] = []
+    session = drive(JOB, PERHAPS, REFUSED, sleep=lambda _pause_s: left.append(len(secrets(toy))))
+    assert left == [1, 1]
     drive(JOB, REFUSED, session=llmb.attach(session.run_ids))
     assert len(secrets(toy)) == 1
