@@ -15,7 +15,6 @@ import pytest
 from attrs import Factory, define, evolve, field
 
 from llmb.drive.background import Background
-from llmb.drive.effects import EffectRunner
 from llmb.drive.finalize.write_result import JobPast
 from llmb.drive.max_jobs import JobLimit
 from llmb.drive.session import Session
@@ -125,7 +124,7 @@ class World:
         target = FakeTarget(self.cluster, process, errors or {})
         group = TargetGroup(target.scheduler, FakeHost(target), [TARGET])  # type: ignore[arg-type]  # a fake
         runs = [self._driven(record, target) for record in records]
-        loop = TargetLoop(EffectRunner(group, runs, None), recorder)  # type: ignore[arg-type]  # no plugin is used
+        loop = TargetLoop(group, runs, None, recorder)  # type: ignore[arg-type]  # no plugin is used
         hosts: Any = SimpleNamespace(close=lambda: None)
         return Session(records, [loop], hosts, recorder=recorder)
 
@@ -146,7 +145,7 @@ class World:
                 self.events += session.events(sleep=self.wait)
             assert not process.locks, "a session that is over holds locks"
             [loop] = session._loops
-            for run_id, run in loop.runner.runs.items():
+            for run_id, run in loop.units.runs.items():
                 replayed, believed = run.record.state(), loop.units.states[run_id]
                 assert evolve(replayed, cancel_requested=0) == evolve(believed, cancel_requested=0)
 

@@ -83,12 +83,12 @@ class Admission:
         for run_id in ready:
             if len(admitted) == most:
                 break
-            limit = self._runner.runs[run_id].job_limit
+            limit = self._units.runs[run_id].job_limit
             if limit is None:
                 admitted.add(run_id)
                 continue
             if limit not in sweeps:
-                sweeps[limit] = lock_slots(limit, locks, self._has_job, self._runner.runs)
+                sweeps[limit] = lock_slots(limit, locks, self._has_job, self._units.runs)
             match sweeps[limit]:  # None: another process holds the lock, so that the run is decided later
                 case RecordError() as error:
                     errors[run_id] = error
@@ -115,7 +115,7 @@ class Admission:
         """Check whether a run of a sweep has a job. Raise RecordError."""
         if run_id in self._ended:
             return False
-        run = self._runner.runs.get(run_id)  # no other process changes a run that this process has locked
+        run = self._units.runs.get(run_id)  # no other process changes a run that this process has locked
         is_locked = run is not None and run.record.locked
         state = self._units.states[run_id] if is_locked else RunRecord(runs_folder() / run_id).state()
         if state.stage == "ended":

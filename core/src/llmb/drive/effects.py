@@ -4,15 +4,14 @@ Each method serves many units with a few commands, however many they are, and yi
 effect may be repeated, because a killed process leaves no note of the effects that it finished.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from llmb.drive.finalize.finalize_runs import RunFinalizer
 from llmb.drive.finalize.remedy_of_run import describe_rejection
 from llmb.drive.follow_logs import LogFollower
-from llmb.drive.runs_and_tasks import RunsAndTasks, task_unit
+from llmb.drive.runs_and_tasks import RunsAndTasks
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, mask_reasons, missing_secrets
-from llmb.drive.session_run import SessionRun
 from llmb.drive.shared_tasks.task_effects import TaskEffects
 from llmb.drive.shared_tasks.task_jobs import poll_jobs, task_handle
 from llmb.drive.target_group import TargetGroup
@@ -25,38 +24,35 @@ from llmb.state_machine.observations import (
     UnitObservation,
     Unneeded,
 )
-from llmb.state_machine.units import State, Unit, UnitStates
+from llmb.state_machine.units import NOT_SUBMITTED, State, Unit, UnitStates
 from llmb.values.errors import TargetError
-from llmb.values.job import Script
 from llmb.values.job_status import JobHandle, JobStatus
 
 
 class EffectRunner:
     """Performs effects for the runs of one target group, and for the ``tasks`` that they share.
 
-    ``units`` has the states of runs and tasks, which effects do not change. ``not_submitted`` contains runs that were
-    certainly not submitted before. ``notes`` collects sentences for the user.
+    ``units`` has the states of runs and tasks, which effects do not change. ``notes`` collects sentences for the user.
     """
 
-    def __init__(self, group: TargetGroup, runs: Iterable[SessionRun], registry: PluginRegistry) -> None:
+    def __init__(self, group: TargetGroup, units: RunsAndTasks, registry: PluginRegistry) -> None:
         self.group = group
-        self.runs = {run.plan.run.id: run for run in runs}
-        self.not_submitted: set[str] = set()
+        self.units = units
         self.notes: list[str] = []
-        self.tasks = TaskEffects((task for run in self.runs.values() for task in run.plan.tasks), group, self.notes)
-        self.units = RunsAndTasks(self.runs, self.tasks.plans)
+        self.tasks = TaskEffects(units.task_plans, group, self.notes)
+        self.log_follower = LogFollower(units.runs, group.host, self.notes)
         self._secrets = SecretFiles(group.host, self.notes)
-        self.log_follower = LogFollower(self.runs, group.host, self.notes)
-        self.finalizer = RunFinalizer(group, self.runs, registry, self._secrets, self.notes, self.log_follower)
+        self.finalizer = RunFinalizer(group, units.runs, registry, self._secrets, self.notes, self.log_follower)
+        self._unanswered: set[str] = set()  # runs whose submission had no certain answer
 
     def poll(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Query the scheduler once for all jobs, and the host once for all detached tasks. Raise TargetError."""
         found = poll_jobs(((self._handle(*each), each.unit.runs_on) for each in units), self.group)
-        yield from mask_reasons((unit, found[unit.id], self._script(unit)) for unit, _ in units)
+        yield from mask_reasons((unit, found[unit.id], self.units.script(unit)) for unit, _ in units)
 
     def cancel(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Cancel jobs, once for each request of the user. Raise TargetError."""
-        self._secrets.remove(self.runs[unit.id].plan.script for unit, _ in units)
+        self._secrets.remove(self.units.runs[unit.id].plan.script for unit, _ in units)
         self.group.scheduler.cancel(tickets=[self._handle(*each) for each in units], host=self.group.host)
         yield from ((unit, CancelDone(state.cancel_requested)) for unit, state in units)
 
@@ -73,9 +69,9 @@ class EffectRunner:
             if keys:
                 unneeded += self.tasks.cancel_unneeded(keys, [unit.id for unit, _ in units], needed)
         except TargetError as error:
-            names = ", ".join(self.tasks.plans[key].task.kind for key in keys)
+            names = ", ".join(self.units.task_plans[key].task.kind for key in keys)
             self.notes.append(f"{names} may continue on {self.group.name}: {error}")
-        yield from ((task_unit(self.tasks.plans[key]), Unneeded()) for key in unneeded)
+        yield from ((self.units.task_units[key], Unneeded()) for key in unneeded)
         yield from ((unit, ReferencesDropped()) for unit, _ in units)
 
     def observe_dependencies(self, unit: Unit, *, may_submit: bool) -> DependenciesSeen:
@@ -86,8 +82,8 @@ class EffectRunner:
         for key in unit.depends_on:
             ending, log = self.units.states[key].ending, self.tasks.failed_logs.get(key)
             if ending and ending.state == "failed" and log:
-                self.runs[unit.id].record.write_task_log(log.encode())
-        names = {key: self.tasks.plans[key].task.kind for key in unit.depends_on}
+                self.units.runs[unit.id].record.write_task_log(log.encode())
+        names = {key: self.units.task_plans[key].task.kind for key in unit.depends_on}
         return DependenciesSeen(self.units.states, names, may_submit=may_submit)
 
     def submit(self, units: UnitStates) -> Iterator[UnitObservation]:
@@ -95,7 +91,7 @@ class EffectRunner:
         if tasks := [each for each in units if each.unit.kind == "task"]:
             yield from self.tasks.submit(tasks)
         runs = [each for each in units if each.unit.kind == "run"]
-        lacking = [each for each in runs if missing_secrets(self.runs[each.unit.id].plan.script)]
+        lacking = [each for each in runs if missing_secrets(self.units.runs[each.unit.id].plan.script)]
         if lacking:
             yield from self._find_jobs(lacking)
         left_out = {unit.id for unit, _ in lacking}
@@ -109,23 +105,29 @@ class EffectRunner:
             yield unit, SecretsMissing() if absent else seen
 
     def _submit_runs(self, units: Sequence[Unit]) -> Iterator[UnitObservation]:
-        scripts = [self.runs[unit.id].plan.script for unit in units]
+        scripts = [self.units.runs[unit.id].plan.script for unit in units]
         try:
             self._secrets.put(scripts)
             handles = self.group.scheduler.submit(scripts=scripts, host=self.group.host)
         except BaseException as error:
             if certainly_not_submitted(error):
                 with suppress(TargetError):  # the user sees the first error
-                    self._secrets.remove(script for script in scripts if script.id in self.not_submitted)
+                    self._secrets.remove(script for script in scripts if self.is_not_submitted(script.id))
             else:
-                self.not_submitted.difference_update(script.id for script in scripts)
+                self._unanswered.update(script.id for script in scripts)
             raise
         for unit in units:
             handle = handles[unit.id]
             if handle.refused:
-                run = self.runs[unit.id]
+                run = self.units.runs[unit.id]
                 self.notes.append(f"{unit.id}: {describe_rejection(handle, run.plan, run.record)}")
             yield unit, handle
+
+    def is_not_submitted(self, run_id: str) -> bool:
+        """Check whether a run was certainly not submitted, by this process or another."""
+        stage = self.units.states[run_id].stage
+        has_no_job = run_id in self.units.submitting_here and run_id not in self._unanswered
+        return stage in NOT_SUBMITTED or (stage == "submitting" and has_no_job)
 
     def finalize(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Complete what remains after a job: cancel jobs that never start, read logs to their end, remove secrets.
@@ -148,10 +150,7 @@ class EffectRunner:
         if keys := dict.fromkeys(key for unit, state in refused for key in unit.tasks_beside(state.task)):
             self.tasks.release(keys, [unit.id for unit, _ in refused], self.units.needed_tasks())
 
-    def _script(self, unit: Unit) -> Script:
-        return self.tasks.plans[unit.id].script if unit.kind == "task" else self.runs[unit.id].plan.script
-
     def _handle(self, unit: Unit, state: State) -> JobHandle:
         if unit.kind == "task":
-            return task_handle(self.tasks.plans[unit.id])
-        return self.runs[unit.id].handle(state)
+            return task_handle(self.units.task_plans[unit.id])
+        return self.units.runs[unit.id].handle(state)

@@ -29,7 +29,7 @@ def note_requeues(runner: EffectRunner, polled: Iterable[UnitObservation]) -> No
     }
     failed = runner.log_follower.read_to_end(attempts, most_reads=MOST_READS)
     for run_id, attempt in attempts.items():
-        logs = runner.runs[run_id].logs
+        logs = runner.units.runs[run_id].logs
         cause = "" if run_id in failed else logs.find_scheduler_cause()  # the next read reports the error
         end = ENDS.get(cause, "").format(attempt=runner.units.states[run_id].attempt)
         runner.notes.append(f"{run_id}: {end}the scheduler requeued the job, and llmb follows attempt {attempt}")

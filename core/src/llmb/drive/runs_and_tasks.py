@@ -1,26 +1,36 @@
 """The runs and tasks of a target group as units of the state machine, with their states."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from llmb.drive.session_run import SessionRun
 from llmb.plan_tasks import TaskPlan
 from llmb.planning import RunPlan
 from llmb.state_machine.units import State, Unit, UnitState, UnitStates
+from llmb.values.job import Script
 
 
 class RunsAndTasks:
-    """Units and states by id. ``skipped`` contains runs that this process no longer drives, each with its error.
+    """Plans, units and states by id. While a session drives the runs, only `Transitions` changes these.
 
-    ``ended_here`` has the ids of runs whose end this process recorded.
+    ``skipped`` contains runs that this process no longer drives, each with its error. ``submitting_here`` and
+    ``ended_here`` have the ids of runs whose submission and whose end this process recorded.
     """
 
-    def __init__(self, runs: Mapping[str, SessionRun], tasks: Mapping[str, TaskPlan]) -> None:
-        self.run_units = {run_id: run_unit(run.plan) for run_id, run in runs.items()}
-        self.task_units = {key: task_unit(task) for key, task in tasks.items()}
+    def __init__(self, runs: Iterable[SessionRun]) -> None:
+        self.runs = {run.plan.run.id: run for run in runs}
+        self.task_plans: dict[str, TaskPlan] = {}
+        for task in (task for run in self.runs.values() for task in run.plan.tasks):
+            self.task_plans.setdefault(task.key, task)
+        self.run_units = {run_id: _run_unit(run.plan) for run_id, run in self.runs.items()}
+        self.task_units = {key: _task_unit(task) for key, task in self.task_plans.items()}
         self.states = dict.fromkeys([*self.run_units, *self.task_units], State())
         self.skipped: dict[str, Exception] = {}
+        self.submitting_here: set[str] = set()
         self.ended_here: set[str] = set()
-        self._runs = runs
+
+    def script(self, unit: Unit) -> Script:
+        """Return the script of a run or a task."""
+        return self.task_plans[unit.id].script if unit.kind == "task" else self.runs[unit.id].plan.script
 
     def is_left(self, run_id: str) -> bool:
         """Check whether this process still has to do something for a run."""
@@ -28,7 +38,7 @@ class RunsAndTasks:
 
     def driven(self) -> UnitStates:
         """Return the runs that this process drives and that are not over."""
-        run_ids = (run_id for run_id, run in self._runs.items() if run.record.locked and self.is_left(run_id))
+        run_ids = (run_id for run_id, run in self.runs.items() if run.record.locked and self.is_left(run_id))
         return [UnitState(self.run_units[run_id], self.states[run_id]) for run_id in run_ids]
 
     def tasks_are_complete(self, unit: Unit) -> bool:
@@ -38,7 +48,7 @@ class RunsAndTasks:
 
     def needed_tasks(self) -> set[str]:
         """Return the tasks of all runs that are neither over nor cancelled, also of those that are skipped."""
-        going = [run for run_id, run in self._runs.items() if self.states[run_id].stage not in ("ending", "ended")]
+        going = [run for run_id, run in self.runs.items() if self.states[run_id].stage not in ("ending", "ended")]
         return {task.key for run in going if not run.record.is_cancelled() for task in run.plan.tasks}
 
     def awaited(self) -> list[tuple[str, str]]:
@@ -57,12 +67,10 @@ class RunsAndTasks:
         return [*(UnitState(self.task_units[key], self.states[key]) for key in keys), *self.driven()]
 
 
-def run_unit(plan: RunPlan) -> Unit:
-    """Return the unit of a run."""
+def _run_unit(plan: RunPlan) -> Unit:
     concurrent = frozenset(task.key for task in plan.tasks if task.task.concurrent)
     return Unit(id=plan.run.id, kind="run", depends_on=tuple(task.key for task in plan.tasks), concurrent=concurrent)
 
 
-def task_unit(plan: TaskPlan) -> Unit:
-    """Return the unit of a task."""
+def _task_unit(plan: TaskPlan) -> Unit:
     return Unit(id=plan.key, kind="task", name=plan.task.kind, runs_on=plan.on, must_exist=not plan.task.work)

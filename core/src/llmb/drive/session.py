@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
-from llmb.drive.effects import EffectRunner
 from llmb.drive.notify import Notifier
 from llmb.drive.poll_and_read_intervals import PollAndReadIntervals
 from llmb.drive.session_run import SessionRun
@@ -173,7 +172,7 @@ class Session:
         """Yield the events, and start the user's command for each run that ends in this process."""
         for event in events:
             is_end = isinstance(event, Ended) and event.run_id in loop.units.ended_here
-            notes = [*self._notifier.notify(loop.runner.runs[event.run_id].record)] if is_end else []
+            notes = [*self._notifier.notify(loop.units.runs[event.run_id].record)] if is_end else []
             yield event
             yield from (stamp(Note(run_id=event.run_id, text=text)) for text in notes)
 
@@ -236,7 +235,7 @@ def build_session(
     loops = []
     for key, group in groups.items():
         of_group = [run for run in runs if group_key(run.plan.target) == key]
-        loops.append(TargetLoop(EffectRunner(group, of_group, registry), recorder))
+        loops.append(TargetLoop(group, of_group, registry, recorder))
     return Session(records, loops, hosts, recorder=recorder, notes=notes, errors=errors)
 
 

@@ -1,6 +1,6 @@
 """The loop of one target group: each tick observes, records events, and performs the effects that states call for."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 
 from llmb.drive.admit_runs import BATCH, FIRST_BATCH, Admission
@@ -10,32 +10,38 @@ from llmb.drive.poll_and_read_intervals import LOCAL_READ_INTERVAL_S, REMOTE_REA
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.progress_files import ProgressFiles
 from llmb.drive.requeues import note_requeues
+from llmb.drive.runs_and_tasks import RunsAndTasks
+from llmb.drive.session_run import SessionRun
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
+from llmb.drive.target_group import TargetGroup
 from llmb.drive.transitions import Transitions
+from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import MORE_RECORDS, SweepRecorder
 from llmb.records.record import stamp
 from llmb.state_machine.decide import EFFECTS, Effect, needs_poll, next_effect
 from llmb.state_machine.events import Event, Note, SubmissionUnanswered
 from llmb.state_machine.observations import NotSubmitted, UnitObservation
-from llmb.state_machine.units import IN_FLIGHT, NOT_SUBMITTED, UnitState, UnitStates
+from llmb.state_machine.units import IN_FLIGHT, UnitState, UnitStates
 from llmb.values.errors import BusyError, LlmbError, TargetError, UnknownOutcomeError, UnreachableError
 
 
 class TargetLoop:
     """Drives the runs of one target group. ``logs_grew`` is True if the last tick found new bytes in a log."""
 
-    def __init__(self, runner: EffectRunner, recorder: SweepRecorder | None = None) -> None:
-        self.runner = runner
-        self.units = runner.units
+    def __init__(
+        self, group: TargetGroup, runs: Iterable[SessionRun], registry: PluginRegistry, recorder: SweepRecorder | None
+    ) -> None:
+        self.units = RunsAndTasks(runs)
+        self.runner = EffectRunner(group, self.units, registry)
         self.logs_grew = False
         self._recorder = recorder
-        self._progress = ProgressReporter(runner.runs, self.units.task_units)
-        self._progress_files = ProgressFiles(runner.runs)
-        self._transitions = Transitions(runner, self._progress, recorder)
+        self._progress = ProgressReporter(self.units.runs, self.units.task_units)
+        self._progress_files = ProgressFiles(self.units.runs)
+        self._transitions = Transitions(self.units, self._progress, recorder)
         self._submitting = self._may_have_submitted = False
         self._seen_last_step: set[str] = set()
-        self._admission = Admission(runner)
-        self._connection = ConnectionReporter(runner.group.name)
+        self._admission = Admission(self.runner)
+        self._connection = ConnectionReporter(group.name)
 
     @property
     def changed(self) -> bool:
@@ -115,8 +121,8 @@ class TargetLoop:
             if isinstance(error, TargetError) and self._recorder and not isinstance(error, BusyError):
                 yield from self._fail_unsubmitted(self._recorder, error)
             yield from self._note_unanswered(error)
-            left = [each for each in self.runner.runs if self.units.states[each].stage != "ended"]
-            raise with_recovery_hint(error, (self.runner.runs[each].record for each in left)) from error
+            left = [each for each in self.units.runs if self.units.states[each].stage != "ended"]
+            raise with_recovery_hint(error, (self.units.runs[each].record for each in left)) from error
         yield from self._connection.restored()
 
     def _may_recover(self, error: TargetError) -> bool:
@@ -135,8 +141,7 @@ class TargetLoop:
         certain = [
             unit
             for unit, state in self.units.driven()
-            if not state.cancel_requested
-            and (state.stage in NOT_SUBMITTED or (state.stage == "submitting" and unit.id in self.runner.not_submitted))
+            if not state.cancel_requested and self.runner.is_not_submitted(unit.id)
         ]
         yield from self._transitions.record([(unit, NotSubmitted(str(error))) for unit in certain])
         ending = [UnitState(unit, self.units.states[unit.id]) for unit in certain if self.units.is_left(unit.id)]
@@ -268,7 +273,7 @@ class TargetLoop:
 
     def _has_last_step(self, run_id: str) -> bool:
         """Check whether the run's last step was just read for the first time, so that its job ends soon."""
-        run = self.runner.runs[run_id]
+        run = self.units.runs[run_id]
         is_news = run_id not in self._seen_last_step and run.logs.series.count >= run.plan.run.steps
         if is_news:
             self._seen_last_step.add(run_id)
@@ -289,5 +294,5 @@ class TargetLoop:
         """Let other processes drive the runs."""
         self._transitions.close()
         self._progress_files.write(now=True)
-        for run in self.runner.runs.values():
+        for run in self.units.runs.values():
             run.record.unlock()

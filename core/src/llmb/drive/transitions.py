@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from llmb.drive.effects import EffectRunner
 from llmb.drive.isolate_errors import keep_error
 from llmb.drive.progress import ProgressReporter
+from llmb.drive.runs_and_tasks import RunsAndTasks
 from llmb.drive.secrets import missing_secrets_error
 from llmb.drive.session_run import SessionRun
 from llmb.drive.stopped_followers import StoppedFollowers
@@ -28,14 +28,13 @@ class Transitions:
     changed. ``recording`` is True while records of the sweep are still being created.
     """
 
-    def __init__(self, runner: EffectRunner, progress: ProgressReporter, recorder: SweepRecorder | None) -> None:
+    def __init__(self, units: RunsAndTasks, progress: ProgressReporter, recorder: SweepRecorder | None) -> None:
         self.changed = False
         self.recording = False
-        self._runner = runner
-        self._units = runner.units
+        self._units = units
         self._progress = progress
         self._recorder = recorder
-        self._writer = EventWriter({run_id: run.record for run_id, run in runner.runs.items()})
+        self._writer = EventWriter({run_id: run.record for run_id, run in units.runs.items()})
         self._stopped = StoppedFollowers()
 
     def close(self) -> None:
@@ -45,11 +44,11 @@ class Transitions:
     def lock_runs(self) -> Iterator[Event]:
         """Lock the runs that no process drives, and see requests to cancel. Note which stopped processes drive runs."""
         yield from self.lock_created()
-        records = (self._runner.runs[run_id].record for run_id in filter(self._units.is_left, self._runner.runs))
+        records = (self._units.runs[run_id].record for run_id in filter(self._units.is_left, self._units.runs))
         yield from map(stamp, self._stopped.note(record for record in records if not record.locked))
-        for run_id in filter(self._units.is_left, self._runner.runs):
+        for run_id in filter(self._units.is_left, self._units.runs):
             try:
-                requested = self._runner.runs[run_id].record.cancel_requested
+                requested = self._units.runs[run_id].record.cancel_requested
                 self._units.states[run_id] = apply_cancel_request(self._units.states[run_id], requested)
             except Exception as error:  # noqa: BLE001  # raised after the other runs are done
                 yield self.skip(run_id, error)
@@ -57,8 +56,8 @@ class Transitions:
     def lock_created(self) -> Iterator[Event]:
         """Lock the runs that no process drives and that have a record, and read what other processes recorded."""
         self.recording = False
-        for run_id in filter(self._units.is_left, self._runner.runs):
-            run = self._runner.runs[run_id]
+        for run_id in filter(self._units.is_left, self._units.runs):
+            run = self._units.runs[run_id]
             try:
                 if run.record.locked:
                     continue
@@ -77,7 +76,7 @@ class Transitions:
         before, events = self._units.states[run_id], run.record.new_events()
         for event in events:
             self._units.states[run_id] = apply(self._units.states[run_id], event)
-            self._runner.not_submitted.discard(run_id)
+            self._units.submitting_here.discard(run_id)
         state = self._units.states[run_id]
         if state.attempt != run.logs.attempt or (locked and before.stage != "planned"):
             run.logs.start_attempt(state.attempt)
@@ -115,11 +114,11 @@ class Transitions:
         """Apply an event, and keep what this process holds of the run in step with its state."""
         state = self._units.states[event.run_id] = apply(self._units.states[event.run_id], event)
         self.changed = True
-        if run := self._runner.runs.get(event.run_id):
+        if run := self._units.runs.get(event.run_id):
             if isinstance(event, Ended):
                 self._units.ended_here.add(event.run_id)
             if isinstance(event, Submitting):
-                self._runner.not_submitted.add(event.run_id)
+                self._units.submitting_here.add(event.run_id)
             if state.attempt != run.logs.attempt:
                 run.logs.start_attempt(state.attempt)
 
@@ -128,15 +127,13 @@ class Transitions:
         if not isinstance(error, LlmbError):
             error.add_note(f"in run {run_id}")
         if isinstance(error, PluginError):
-            error = with_recovery_hint(error, [self._runner.runs[run_id].record])
+            error = with_recovery_hint(error, [self._units.runs[run_id].record])
         self._units.skipped[run_id] = error
-        self._runner.runs[run_id].record.unlock()
+        self._units.runs[run_id].record.unlock()
         return Skipped(run_id=run_id, reason=describe_error(error).removeprefix(f"{run_id}: "))
 
     def _skip_without_secrets(self, unit: Unit) -> Iterator[Event]:
+        script, what, run_ids = self._units.script(unit), "job", [unit.id]
         if unit.kind == "task":
-            script, what = self._runner.tasks.plans[unit.id].script, unit.name
-            run_ids = [run_id for key, run_id in self._units.awaited() if key == unit.id]
-        else:
-            script, what, run_ids = self._runner.runs[unit.id].plan.script, "job", [unit.id]
+            what, run_ids = unit.name, [run_id for key, run_id in self._units.awaited() if key == unit.id]
         yield from (self.skip(run_id, missing_secrets_error(run_id, script, what)) for run_id in run_ids)

@@ -34,12 +34,10 @@ class TaskEffects:
     ``notes`` collects sentences for the user.
     """
 
-    def __init__(self, plans: Iterable[TaskPlan], group: TargetGroup, notes: list[str]) -> None:
-        self.plans: dict[str, TaskPlan] = {}
-        for plan in plans:
-            self.plans.setdefault(plan.key, plan)
+    def __init__(self, plans: Mapping[str, TaskPlan], group: TargetGroup, notes: list[str]) -> None:
         self.failed_logs: dict[str, str] = {}
         """The end of the log of each task that failed."""
+        self._plans = plans
         self._group = group
         self._notes = notes
         self._secrets = SecretFiles(group.host, notes)
@@ -47,7 +45,7 @@ class TaskEffects:
 
     def check(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Check which tasks are complete. A complete task keeps no secrets of a process that was killed."""
-        plans = [self.plans[unit.id] for unit, _ in units]
+        plans = [self._plans[unit.id] for unit, _ in units]
         complete = find_complete_tasks(plans, self._group.host)
         self._secrets.remove(plan.script for plan in plans if plan.key in complete)
         yield from ((unit, Checked(unit.id in complete)) for unit, _ in units)
@@ -56,7 +54,7 @@ class TaskEffects:
         """Submit tasks. One that lacks a secret or space is not submitted. Raise TargetError."""
         by_key = {unit.id: unit for unit, _ in units}
         plans = []
-        for plan in (self.plans[key] for key in by_key):
+        for plan in (self._plans[key] for key in by_key):
             if missing_secrets(plan.script):
                 yield by_key[plan.key], SecretsMissing()
             else:
@@ -98,7 +96,7 @@ class TaskEffects:
 
     def finalize(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Check the tasks whose jobs are over, and describe why the others failed. Raise TargetError."""
-        plans = [self.plans[unit.id] for unit, _ in units]
+        plans = [self._plans[unit.id] for unit, _ in units]
         self._secrets.remove(plan.script for plan in plans)
         complete = find_complete_tasks(plans, self._group.host)
         for unit, state in units:
@@ -106,7 +104,7 @@ class TaskEffects:
             if unit.id in complete:
                 yield unit, TaskFinalized(complete=True)
                 continue
-            failure, log = find_task_failure(self.plans[unit.id], state.job_status, self._group.host)
+            failure, log = find_task_failure(self._plans[unit.id], state.job_status, self._group.host)
             self.failed_logs[unit.id] = log
             yield unit, failure
 
@@ -115,7 +113,7 @@ class TaskEffects:
     def note_references(self, waiting: Iterable[tuple[str, str]]) -> None:
         """Note on the target which runs wait for which tasks, each pair once. Raise TargetError."""
         if new := [pair for pair in waiting if pair not in self._references]:
-            add_references(((self.plans[key].script, run_id) for key, run_id in new), self._group.host)
+            add_references(((self._plans[key].script, run_id) for key, run_id in new), self._group.host)
             self._references.update(new)
 
     def remove_references(self, endings: Mapping[str, Ended]) -> None:
@@ -125,7 +123,7 @@ class TaskEffects:
         """
         over = [pair for pair in self._references if pair[0] in endings]
         pairs = ((key, "" if endings[key].state == "completed" else run_id) for key, run_id in over)
-        remove_references(((self.plans[key].script, run_id) for key, run_id in dict.fromkeys(pairs)), self._group.host)
+        remove_references(((self._plans[key].script, run_id) for key, run_id in dict.fromkeys(pairs)), self._group.host)
         self._references.difference_update(over)
 
     def release(self, keys: Iterable[str], run_ids: Sequence[str], needed: Collection[str]) -> None:
@@ -133,7 +131,7 @@ class TaskEffects:
 
         ``needed`` are the keys of tasks that other runs of this process need. Raise TargetError if secrets may be left.
         """
-        plans = [self.plans[key] for key in keys]
+        plans = [self._plans[key] for key in keys]
         try:
             waiting = list_references((plan.script for plan in plans), run_ids, self._group.host)
         except TargetError:
@@ -148,8 +146,8 @@ class TaskEffects:
         ``needed`` are the keys of tasks that other runs of this process need. Return the keys of the tasks that no run
         needs. Append a note about each job. Raise TargetError.
         """
-        waiting = list_references((self.plans[key].script for key in keys), run_ids, self._group.host)
-        candidates = [self.plans[key] for key in keys if key not in needed]
+        waiting = list_references((self._plans[key].script for key in keys), run_ids, self._group.host)
+        candidates = [self._plans[key] for key in keys if key not in needed]
         statuses = poll_tasks(candidates, self._group)
         alive = [plan for plan in candidates if statuses[plan.key].state in ("pending", "running")]
         unneeded = [plan for plan in candidates if plan.key not in waiting]
