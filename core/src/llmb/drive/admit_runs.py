@@ -3,19 +3,19 @@
 At most ``target.max_jobs`` runs of a sweep have a job, whichever processes drive these runs.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
-
-import attrs
 
 from llmb.drive.effects import EffectRunner
 from llmb.drive.isolate_errors import isolate
 from llmb.drive.max_jobs import JobLimit, JobSlots, lock_slots, write_slots
 from llmb.drive.target_errors import first_ids
+from llmb.drive.transitions import Transitions
 from llmb.paths import runs_folder
 from llmb.records.record import RunRecord
-from llmb.state_machine.observations import Observation, UnitObservation
+from llmb.state_machine.events import Event
+from llmb.state_machine.observations import DependenciesSeen
 from llmb.state_machine.units import HAS_JOB, NOT_SUBMITTED, Unit
 from llmb.values.errors import RecordError
 from llmb.values.texts.error_text import NAMED_RUNS, first_names
@@ -27,59 +27,61 @@ BATCH = 200
 """Jobs of each later submission."""
 
 
-@attrs.frozen
-class _Claim:
-    """Runs that cannot be submitted now.
-
-    ``later`` are decided later, ``denied`` have no free slot, each with the reason, and ``errors`` cannot be counted.
-    """
-
-    later: set[str]
-    denied: dict[str, str]
-    errors: dict[str, RecordError]
-
-
 class Admission:
-    """Observations of the runs that wait: the states of their tasks, and whether they may be submitted.
+    """Decides which of the runs that wait become ready to be submitted.
 
     ``more`` is True if other runs could be admitted immediately. ``without_slot`` contains the runs that wait because
     of ``target.max_jobs``, each with the reason.
     """
 
-    def __init__(self, runner: EffectRunner) -> None:
+    def __init__(self, runner: EffectRunner, transitions: Transitions) -> None:
         self.more = False
         self.without_slot: dict[str, str] = {}
         self._runner = runner
         self._units = runner.units
+        self._transitions = transitions
         self._ended: set[str] = set()  # runs of the sweeps, whose records are not read again
         self._explained: set[JobLimit] = set()
 
-    @contextmanager
-    def observe(self, most: int) -> Iterator[list[UnitObservation]]:
-        """Yield the observations of the runs that wait. At most ``most`` runs may be submitted.
+    def admit(self, most: int) -> Iterator[Event]:
+        """Record what the states of tasks mean for the runs. At most ``most`` runs become ready to be submitted.
 
-        The caller records what follows from them within the block, so that no other process counts jobs meanwhile.
+        The sweeps stay locked until the events are recorded, so that no other process counts jobs meanwhile.
         """
         runs = [unit for unit, state in self._units.driven() if state.stage in NOT_SUBMITTED]
         ready = [unit.id for unit in runs if self._units.tasks_are_complete(unit)]
         with ExitStack() as locks:
-            claim = self._claim_slots(ready, most, locks)
-            self.more = bool(claim.later)
-            self.without_slot = claim.denied
-            yield [(unit, self._observe_run(unit, claim)) for unit in runs if unit.id not in claim.later]
+            later, errors = self._claim_slots(ready, most, locks)
+            self.more = bool(later)
+            observed = [
+                (unit, errors.get(unit.id) or isolate(partial(self._observe_tasks, unit)))
+                for unit in runs
+                if unit.id not in later
+            ]
+            events = list(self._transitions.record(observed))
+        yield from events
 
-    def _observe_run(self, unit: Unit, claim: _Claim) -> Observation | Exception:
-        if error := claim.errors.get(unit.id):
-            return error
-        may_submit = unit.id not in claim.denied
-        return isolate(partial(self._runner.observe_dependencies, unit, may_submit=may_submit))
+    def _observe_tasks(self, unit: Unit) -> DependenciesSeen:
+        """Return the states of the tasks of a run, and whether it may be submitted. Raise RecordError.
 
-    def _claim_slots(self, ready: Sequence[str], most: int, locks: ExitStack) -> _Claim:
-        """Claim slots for at most ``most`` of these runs, and hold the locks of their sweeps."""
+        The log of a task that failed is kept before the end of the run is recorded, so that a kill cannot lose it.
+        """
+        for key in unit.depends_on:
+            ending, log = self._units.states[key].ending, self._runner.tasks.failed_logs.get(key)
+            if ending and ending.state == "failed" and log:
+                self._units.runs[unit.id].record.write_task_log(log.encode())
+        names = {key: self._units.task_units[key].name for key in unit.depends_on}
+        return DependenciesSeen(self._units.states, names, may_submit=unit.id not in self.without_slot)
+
+    def _claim_slots(self, ready: list[str], most: int, locks: ExitStack) -> tuple[set[str], dict[str, RecordError]]:
+        """Claim slots for at most ``most`` of these runs, and hold the locks of their sweeps. Set ``without_slot``.
+
+        Return the runs that are decided later, and the errors of runs whose sweep cannot be counted.
+        """
         sweeps: dict[JobLimit, JobSlots | RecordError | None] = {}
         admitted: set[str] = set()
-        denied: dict[str, str] = {}
         errors: dict[str, RecordError] = {}
+        self.without_slot = {}
         for run_id in ready:
             if len(admitted) == most:
                 break
@@ -95,10 +97,10 @@ class Admission:
                 case JobSlots() as slots if slots.take(run_id):
                     admitted.add(run_id)
                 case JobSlots() as slots:
-                    denied[run_id] = f"waits (max_jobs = {limit.most})"
+                    self.without_slot[run_id] = f"waits (max_jobs = {limit.most})"
                     self._explain(run_id, slots)
         errors |= write_slots(sweeps.values())
-        return _Claim(set(ready) - admitted - denied.keys() - errors.keys(), denied, errors)
+        return set(ready) - admitted - self.without_slot.keys() - errors.keys(), errors
 
     def _explain(self, run_id: str, slots: JobSlots) -> None:
         """Note once for which runs of other processes a run waits: without a process, their slots never become free."""

@@ -18,11 +18,8 @@ from llmb.drive.target_group import TargetGroup
 from llmb.plugins.registry import PluginRegistry
 from llmb.state_machine.observations import (
     CancelDone,
-    DependenciesSeen,
-    ReferencesDropped,
     SecretsMissing,
     UnitObservation,
-    Unneeded,
 )
 from llmb.state_machine.units import NOT_SUBMITTED, State, Unit, UnitStates
 from llmb.values.errors import TargetError
@@ -39,7 +36,7 @@ class EffectRunner:
         self.group = group
         self.units = units
         self.notes: list[str] = []
-        self.tasks = TaskEffects(units.task_plans, group, self.notes)
+        self.tasks = TaskEffects(group, units, self.notes)
         self.log_follower = LogFollower(units.runs, group.host, self.notes)
         self._secrets = SecretFiles(group.host, self.notes)
         self.finalizer = RunFinalizer(group, units.runs, registry, self._secrets, self.notes, self.log_follower)
@@ -55,36 +52,6 @@ class EffectRunner:
         self._secrets.remove(self.units.runs[unit.id].plan.script for unit, _ in units)
         self.group.scheduler.cancel(tickets=[self._handle(*each) for each in units], host=self.group.host)
         yield from ((unit, CancelDone(state.cancel_requested)) for unit, state in units)
-
-    def drop_references(self, units: UnitStates) -> Iterator[UnitObservation]:
-        """Stop waiting for tasks, and cancel the jobs of tasks for which no run waits now.
-
-        Runs of other processes left references on the target. A target that does not respond does not prevent
-        cancelling.
-        """
-        needed = self.units.needed_tasks()
-        keys = dict.fromkeys(key for unit, state in units for key in unit.tasks_beside(state.task))
-        unneeded: list[str] = []
-        try:
-            if keys:
-                unneeded += self.tasks.cancel_unneeded(keys, [unit.id for unit, _ in units], needed)
-        except TargetError as error:
-            names = ", ".join(self.units.task_plans[key].task.kind for key in keys)
-            self.notes.append(f"{names} may continue on {self.group.name}: {error}")
-        yield from ((self.units.task_units[key], Unneeded()) for key in unneeded)
-        yield from ((unit, ReferencesDropped()) for unit, _ in units)
-
-    def observe_dependencies(self, unit: Unit, *, may_submit: bool) -> DependenciesSeen:
-        """Return the states of the tasks of a run, and whether it may be submitted. Raise RecordError.
-
-        The log of a task that failed is kept before the end of the run is recorded, so that a kill cannot lose it.
-        """
-        for key in unit.depends_on:
-            ending, log = self.units.states[key].ending, self.tasks.failed_logs.get(key)
-            if ending and ending.state == "failed" and log:
-                self.units.runs[unit.id].record.write_task_log(log.encode())
-        names = {key: self.units.task_plans[key].task.kind for key in unit.depends_on}
-        return DependenciesSeen(self.units.states, names, may_submit=may_submit)
 
     def submit(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Submit tasks, then runs. What was submitted before is not submitted again. Raise TargetError."""
@@ -139,16 +106,11 @@ class EffectRunner:
         if never:
             self.group.scheduler.cancel(tickets=never, host=self.group.host)
         if runs := [each for each in units if each.unit.kind == "run"]:
-            self._release_tasks(runs)
+            refused = [each for each in runs if each.state.job_status and each.state.job_status.cause == "refused"]
+            self.tasks.release(refused)
             yield from self.finalizer.finalize(runs)
         if tasks := [each for each in units if each.unit.kind == "task"]:
             yield from self.tasks.finalize(tasks)
-
-    def _release_tasks(self, units: UnitStates) -> None:
-        """Stop waiting for the tasks of runs that were refused. Raise TargetError if secrets of a task may be left."""
-        refused = [(unit, state) for unit, state in units if state.job_status and state.job_status.cause == "refused"]
-        if keys := dict.fromkeys(key for unit, state in refused for key in unit.tasks_beside(state.task)):
-            self.tasks.release(keys, [unit.id for unit, _ in refused], self.units.needed_tasks())
 
     def _handle(self, unit: Unit, state: State) -> JobHandle:
         if unit.kind == "task":

@@ -36,10 +36,14 @@ class RunsAndTasks:
         """Check whether this process still has to do something for a run."""
         return run_id not in self.skipped and self.states[run_id].stage != "ended"
 
+    def left(self) -> dict[str, SessionRun]:
+        """Return the runs for which this process still has to do something."""
+        return {run_id: run for run_id, run in self.runs.items() if self.is_left(run_id)}
+
     def driven(self) -> UnitStates:
         """Return the runs that this process drives and that are not over."""
-        run_ids = (run_id for run_id, run in self.runs.items() if run.record.locked and self.is_left(run_id))
-        return [UnitState(self.run_units[run_id], self.states[run_id]) for run_id in run_ids]
+        locked = (run_id for run_id, run in self.left().items() if run.record.locked)
+        return [UnitState(self.run_units[run_id], self.states[run_id]) for run_id in locked]
 
     def tasks_are_complete(self, unit: Unit) -> bool:
         """Check whether all tasks that a run depends on are complete."""

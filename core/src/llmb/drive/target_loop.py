@@ -40,7 +40,7 @@ class TargetLoop:
         self._transitions = Transitions(self.units, self._progress, recorder)
         self._submitting = self._may_have_submitted = False
         self._seen_last_step: set[str] = set()
-        self._admission = Admission(self.runner)
+        self._admission = Admission(self.runner, self._transitions)
         self._connection = ConnectionReporter(group.name)
 
     @property
@@ -76,15 +76,14 @@ class TargetLoop:
     @property
     def ended(self) -> bool:
         """True if nothing is left to do."""
-        return not any(map(self.units.is_left, self.units.run_units))
+        return not self.units.left()
 
     @property
     def submitted(self) -> bool:
         """True if nothing is left that needs this process, except runs that wait for the jobs of other runs."""
         return all(
             self.units.states[each].stage in (*IN_FLIGHT, "ending") or each in self._admission.without_slot
-            for each in self.units.run_units
-            if self.units.is_left(each)
+            for each in self.units.left()
         )
 
     def tick(self) -> Iterator[Event]:
@@ -162,25 +161,20 @@ class TargetLoop:
         self._progress.note_reasons(polled)
         note_requeues(self.runner, polled)
         yield from self._transitions.record(polled)
-        yield from self._admit_ready_runs(FIRST_BATCH)
+        yield from self._admission.admit(FIRST_BATCH)
         yield from self._notes()
         performed: set[tuple[str, Effect]] = set()
         while due := self._due_effect(performed):
             yield from self._perform(*due, performed)
         if self._recorder:
             self._recorder.create_more()  # the records that no submission of this tick began to create
-        self._update_references()
+        self.runner.tasks.note_references()
+        self.runner.tasks.remove_references()
         yield from self._read_and_report()
 
     def _read_and_report(self) -> Iterator[Event]:
         yield from self._read_logs()
         yield from self._progress.report(self.units.states, self._admission.without_slot)
-
-    def _admit_ready_runs(self, most: int) -> Iterator[Event]:
-        """Record what the states of tasks mean for the runs. At most ``most`` runs become ready to be submitted."""
-        with self._admission.observe(most) as observed:
-            events = list(self._transitions.record(observed))
-        yield from events
 
     def _due_effect(self, performed: Collection[tuple[str, Effect]]) -> tuple[Effect, UnitStates] | None:
         """Return the next effect and its units, without those for which this tick performed it already."""
@@ -197,7 +191,7 @@ class TargetLoop:
             case "cancel":
                 yield from self._transitions.record(self.runner.cancel(units))
             case "drop_references":
-                yield from self._transitions.record(self.runner.drop_references(units))
+                yield from self._transitions.record(self.runner.tasks.drop_references(units))
             case "finalize":
                 new = [each for each in units if self.runner.finalizer.is_new(each.unit.id)]
                 yield from self._progress.report_copying(new)
@@ -207,7 +201,7 @@ class TargetLoop:
             case "submit":
                 yield from self._submit(units, performed)
                 return
-        yield from self._admit_ready_runs(FIRST_BATCH)
+        yield from self._admission.admit(FIRST_BATCH)
         yield from self._notes()
 
     def _submit(self, units: UnitStates, performed: set[tuple[str, Effect]]) -> Iterator[Event]:
@@ -235,7 +229,7 @@ class TargetLoop:
 
     def _start_submission(self, units: UnitStates, answers: list[UnitObservation]) -> Background:
         """Begin to submit a batch of jobs. Each answer is appended to ``answers``, also before an error."""
-        self.runner.tasks.note_references(self.units.awaited())
+        self.runner.tasks.note_references()
         self._submitting = True
 
         def submit() -> None:
@@ -251,15 +245,9 @@ class TargetLoop:
         """
         yield from self._transitions.record(answers)
         yield from self._transitions.lock_created()
-        yield from self._admit_ready_runs(BATCH)
+        yield from self._admission.admit(BATCH)
         if self._recorder:
             self._recorder.create_more(MORE_RECORDS)
-
-    def _update_references(self) -> None:
-        """Note on the target what the runs wait for, and remove the notes about tasks that are over."""
-        self.runner.tasks.note_references(self.units.awaited())
-        endings = {key: ending for key in self.units.task_units if (ending := self.units.states[key].ending)}
-        self.runner.tasks.remove_references(endings)
 
     def _read_logs(self) -> Iterator[Event]:
         running = (unit.id for unit, state in self.units.driven() if state.stage == "running")

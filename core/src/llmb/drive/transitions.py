@@ -44,11 +44,11 @@ class Transitions:
     def lock_runs(self) -> Iterator[Event]:
         """Lock the runs that no process drives, and see requests to cancel. Note which stopped processes drive runs."""
         yield from self.lock_created()
-        records = (self._units.runs[run_id].record for run_id in filter(self._units.is_left, self._units.runs))
-        yield from map(stamp, self._stopped.note(record for record in records if not record.locked))
-        for run_id in filter(self._units.is_left, self._units.runs):
+        left = self._units.left()
+        yield from self._stopped.note(run.record for run in left.values() if not run.record.locked)
+        for run_id, run in left.items():
             try:
-                requested = self._units.runs[run_id].record.cancel_requested
+                requested = run.record.cancel_requested
                 self._units.states[run_id] = apply_cancel_request(self._units.states[run_id], requested)
             except Exception as error:  # noqa: BLE001  # raised after the other runs are done
                 yield self.skip(run_id, error)
@@ -56,8 +56,7 @@ class Transitions:
     def lock_created(self) -> Iterator[Event]:
         """Lock the runs that no process drives and that have a record, and read what other processes recorded."""
         self.recording = False
-        for run_id in filter(self._units.is_left, self._units.runs):
-            run = self._units.runs[run_id]
+        for run_id, run in self._units.left().items():
             try:
                 if run.record.locked:
                     continue

@@ -1,8 +1,9 @@
 """Effects for the shared tasks of one target: checks, submission, their end, and the runs that wait for them."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
+from llmb.drive.runs_and_tasks import RunsAndTasks
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
 from llmb.drive.shared_tasks.runs_waiting_for_task import add_references, list_references, remove_references
 from llmb.drive.shared_tasks.task_failure import find_task_failure
@@ -15,12 +16,13 @@ from llmb.drive.shared_tasks.task_jobs import (
 from llmb.drive.target_group import TargetGroup
 from llmb.hosts.detached import submit_detached
 from llmb.plan_tasks import TaskPlan
-from llmb.state_machine.events import Ended
 from llmb.state_machine.observations import (
     Checked,
+    ReferencesDropped,
     SecretsMissing,
     TaskFinalized,
     UnitObservation,
+    Unneeded,
 )
 from llmb.state_machine.units import UnitStates
 from llmb.values.errors import LlmbError, TargetError
@@ -29,16 +31,14 @@ from llmb.values.texts.error_text import NAMED_RUNS, first_names
 
 
 class TaskEffects:
-    """Performs effects for shared tasks. ``plans`` maps the key of each task to its plan.
+    """Performs effects for shared tasks. ``notes`` collects sentences for the user."""
 
-    ``notes`` collects sentences for the user.
-    """
-
-    def __init__(self, plans: Mapping[str, TaskPlan], group: TargetGroup, notes: list[str]) -> None:
+    def __init__(self, group: TargetGroup, units: RunsAndTasks, notes: list[str]) -> None:
         self.failed_logs: dict[str, str] = {}
         """The end of the log of each task that failed."""
-        self._plans = plans
         self._group = group
+        self._units = units
+        self._plans = units.task_plans
         self._notes = notes
         self._secrets = SecretFiles(group.host, notes)
         self._references: set[tuple[str, str]] = set()  # task and run, as noted on the target by this process
@@ -110,44 +110,69 @@ class TaskEffects:
 
     # The runs that wait for tasks
 
-    def note_references(self, waiting: Iterable[tuple[str, str]]) -> None:
+    def note_references(self) -> None:
         """Note on the target which runs wait for which tasks, each pair once. Raise TargetError."""
-        if new := [pair for pair in waiting if pair not in self._references]:
+        if new := [pair for pair in self._units.awaited() if pair not in self._references]:
             add_references(((self._plans[key].script, run_id) for key, run_id in new), self._group.host)
             self._references.update(new)
 
-    def remove_references(self, endings: Mapping[str, Ended]) -> None:
+    def remove_references(self) -> None:
         """Remove the references to tasks that ended. Raise TargetError.
 
         A task that failed here may still run for other processes, so their references stay.
         """
+        endings = {key: ending for key in self._plans if (ending := self._units.states[key].ending)}
         over = [pair for pair in self._references if pair[0] in endings]
         pairs = ((key, "" if endings[key].state == "completed" else run_id) for key, run_id in over)
         remove_references(((self._plans[key].script, run_id) for key, run_id in dict.fromkeys(pairs)), self._group.host)
         self._references.difference_update(over)
 
-    def release(self, keys: Iterable[str], run_ids: Sequence[str], needed: Collection[str]) -> None:
-        """Drop the references of runs that were not submitted, and remove the secrets of tasks that no run needs.
+    def drop_references(self, runs: UnitStates) -> Iterator[UnitObservation]:
+        """Stop waiting for tasks, and cancel the jobs of tasks for which no run waits now.
 
-        ``needed`` are the keys of tasks that other runs of this process need. Raise TargetError if secrets may be left.
+        Runs of other processes left references on the target. A target that does not respond does not prevent
+        cancelling.
         """
-        plans = [self._plans[key] for key in keys]
+        plans = self._awaited_by(runs)
+        unneeded: list[TaskPlan] = []
         try:
-            waiting = list_references((plan.script for plan in plans), run_ids, self._group.host)
+            if plans:
+                unneeded += self._cancel_unneeded(plans, [unit.id for unit, _ in runs])
+        except TargetError as error:
+            names = ", ".join(plan.task.kind for plan in plans)
+            self._notes.append(f"{names} may continue on {self._group.name}: {error}")
+        yield from ((self._units.task_units[plan.key], Unneeded()) for plan in unneeded)
+        yield from ((unit, ReferencesDropped()) for unit, _ in runs)
+
+    def release(self, runs: UnitStates) -> None:
+        """Stop waiting for the tasks of runs that were refused, and remove the secrets of tasks that no run needs.
+
+        Raise TargetError if secrets may be left.
+        """
+        if not (plans := self._awaited_by(runs)):
+            return
+        needed = self._units.needed_tasks()
+        try:
+            waiting = list_references((plan.script for plan in plans), [unit.id for unit, _ in runs], self._group.host)
         except TargetError:
             if any(plan.script.secrets for plan in plans):
                 raise
             return  # at worst, a later job of the task continues for no run
         self._secrets.remove(plan.script for plan in plans if plan.key not in waiting and plan.key not in needed)
 
-    def cancel_unneeded(self, keys: Collection[str], run_ids: Sequence[str], needed: Collection[str]) -> list[str]:
+    def _awaited_by(self, runs: UnitStates) -> list[TaskPlan]:
+        """Return the tasks that these runs waited for last."""
+        keys = dict.fromkeys(key for unit, state in runs for key in unit.tasks_beside(state.task))
+        return [self._plans[key] for key in keys]
+
+    def _cancel_unneeded(self, plans: Sequence[TaskPlan], run_ids: Sequence[str]) -> list[TaskPlan]:
         """Drop the references of these runs, and cancel the jobs of tasks for which no other run waits.
 
-        ``needed`` are the keys of tasks that other runs of this process need. Return the keys of the tasks that no run
-        needs. Append a note about each job. Raise TargetError.
+        Return the tasks that no run needs. Append a note about each job. Raise TargetError.
         """
-        waiting = list_references((self._plans[key].script for key in keys), run_ids, self._group.host)
-        candidates = [self._plans[key] for key in keys if key not in needed]
+        needed = self._units.needed_tasks()
+        waiting = list_references((plan.script for plan in plans), run_ids, self._group.host)
+        candidates = [plan for plan in plans if plan.key not in needed]
         statuses = poll_tasks(candidates, self._group)
         alive = [plan for plan in candidates if statuses[plan.key].state in ("pending", "running")]
         unneeded = [plan for plan in candidates if plan.key not in waiting]
@@ -157,7 +182,7 @@ class TaskEffects:
             job_id = statuses[plan.key].job_id
             job = f"{plan.task.kind} (job {job_id})" if job_id else plan.task.kind
             self._notes.append(f"{job} {_describe_decision(waiting.get(plan.key, ()))}")
-        return [plan.key for plan in unneeded]
+        return unneeded
 
 
 def _describe_decision(waiting: Sequence[str]) -> str:
