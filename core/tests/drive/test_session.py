@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -16,6 +16,8 @@ from llmb.drive.target_loop import TargetLoop
 from llmb.state_machine.events import Ended, Event, Note, Progress
 from llmb.values.causes import Cause
 from llmb.values.errors import UnreadableFileError
+from llmb.values.job import Script
+from llmb.values.job_status import JobHandle
 from llmb.values.steps import Notice
 
 from .fake_cluster import FakeHost, FakeScheduler, JobPlan
@@ -99,6 +101,26 @@ def test_runs_recorded_during_a_submission_are_submitted_before_the_next_poll(di
         assert set(world.cluster.commands) == {"submit"}
         assert len(world.cluster.jobs) == len(run_ids)
         world.finish()
+        assert world.problems() == []
+
+
+def test_a_job_that_is_rejected_is_in_no_later_batch(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit, submitted = FakeScheduler.submit, list[str]()
+
+    def note(self: FakeScheduler, scripts: Sequence[Script], host: object) -> Mapping[str, JobHandle]:
+        submitted.extend(script.id for script in scripts)
+        return submit(self, scripts, host)
+
+    monkeypatch.setattr(FakeScheduler, "submit", note)
+    runs = Scenario(
+        plans=lambda: {run_id: JobPlan(refused="no FP8" if run_id == "a" else "") for run_id in "abcde"},
+        needs=dict.fromkeys("abcde", ()),
+        ends={"a": "failed", **dict.fromkeys("bcde", "completed")},
+        jobs={"a": {0}},
+    )
+    with World(runs, disk) as world:
+        world.drive(Process())
+        assert sorted(submitted) == ["a", "b", "c", "d", "e"]
         assert world.problems() == []
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from attrs import Factory, define, evolve, field
 
-from llmb.drive.background import Background
 from llmb.drive.finalize.write_result import JobPast
 from llmb.drive.max_jobs import JobLimit
 from llmb.drive.session import Session
 from llmb.drive.session_run import SessionRun
+from llmb.drive.submit_in_batches import Background
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.target_loop import TargetLoop
 from llmb.paths import runs_folder
@@ -282,9 +282,9 @@ def replace_what_is_not_simulated(patch: pytest.MonkeyPatch) -> None:
     """Replace the rules of ends, and the scripts of detached processes, which have tests of their own."""
     patch.setenv(TOKEN, SECRET)
     patch.setattr("llmb.records.create_records.FIRST_RECORDS", 3)
-    patch.setattr("llmb.drive.target_loop.MORE_RECORDS", 2)
+    patch.setattr("llmb.drive.submit_in_batches.MORE_RECORDS", 2)
     patch.setattr("llmb.drive.target_loop.FIRST_BATCH", 2)
-    patch.setattr("llmb.drive.target_loop.Background", Later)
+    patch.setattr("llmb.drive.submit_in_batches.Background", Later)
     patch.setattr("llmb.drive.finalize.finalize_runs.write_result", write_result)
     tasks = "llmb.drive.shared_tasks"
     patch.setattr(f"{tasks}.task_effects.submit_detached", lambda scripts, host: host.scheduler.submit(scripts, host))

@@ -1,10 +1,10 @@
 """The loop of one target group: each tick observes, records events, and performs the effects that states call for."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from llmb.drive.admit_runs import BATCH, FIRST_BATCH, Admission
-from llmb.drive.background import Background
+from llmb.drive.admit_runs import FIRST_BATCH, Admission
+from llmb.drive.due_effects import DueEffects
 from llmb.drive.effects import EffectRunner
 from llmb.drive.poll_and_read_intervals import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
 from llmb.drive.progress import ProgressReporter
@@ -12,15 +12,16 @@ from llmb.drive.progress_files import ProgressFiles
 from llmb.drive.requeues import note_requeues
 from llmb.drive.runs_and_tasks import RunsAndTasks
 from llmb.drive.session_run import SessionRun
+from llmb.drive.submit_in_batches import BatchSubmission
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.transitions import Transitions
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.create_records import MORE_RECORDS, SweepRecorder
+from llmb.records.create_records import SweepRecorder
 from llmb.records.record import stamp
-from llmb.state_machine.decide import EFFECTS, Effect, needs_poll, next_effect
+from llmb.state_machine.decide import Effect, needs_poll
 from llmb.state_machine.events import Event, Note, SubmissionUnanswered
-from llmb.state_machine.observations import NotSubmitted, UnitObservation
+from llmb.state_machine.observations import NotSubmitted
 from llmb.state_machine.units import IN_FLIGHT, UnitState, UnitStates
 from llmb.values.errors import BusyError, LlmbError, TargetError, UnknownOutcomeError, UnreachableError
 
@@ -38,9 +39,9 @@ class TargetLoop:
         self._progress = ProgressReporter(self.units.runs, self.units.task_units)
         self._progress_files = ProgressFiles(self.units.runs)
         self._transitions = Transitions(self.units, self._progress, recorder)
-        self._submitting = self._may_have_submitted = False
         self._seen_last_step: set[str] = set()
         self._admission = Admission(self.runner, self._transitions)
+        self._submission = BatchSubmission(self.runner, self._transitions, self._admission, recorder)
         self._connection = ConnectionReporter(group.name)
 
     @property
@@ -106,13 +107,12 @@ class TargetLoop:
 
     def _with_target_errors(self, steps: Iterator[Event]) -> Iterator[Event]:
         """Yield the events of a tick. An error from which the target may recover is an event, others are raised."""
-        self._transitions.changed = self.logs_grew = self._submitting = False
+        self._transitions.changed = self.logs_grew = False
         try:
             if self.runner.group.error:
                 raise self.runner.group.error
             yield from steps
         except LlmbError as error:
-            self._may_have_submitted |= self._submitting and isinstance(error, UnknownOutcomeError)
             yield from self._notes()
             if isinstance(error, TargetError) and self._may_recover(error):
                 yield from self._connection.lost(error)
@@ -125,10 +125,17 @@ class TargetLoop:
         yield from self._connection.restored()
 
     def _may_recover(self, error: TargetError) -> bool:
-        """Check whether to wait for a later tick: jobs are there, or only the connection failed after a response."""
+        """Check whether to wait for a later tick: jobs are there, or only the connection failed after a response.
+
+        Jobs are there if they continue without this process, or have results to collect.
+        """
         if self.runner.group.error:
             return False
-        return self._has_jobs or isinstance(error, UnreachableError | UnknownOutcomeError)
+        has_jobs = self._submission.may_have_submitted or any(
+            state.stage in IN_FLIGHT or (state.stage == "ending" and state.submitted)
+            for state in self.units.states.values()
+        )
+        return has_jobs or isinstance(error, UnreachableError | UnknownOutcomeError)
 
     def _fail_unsubmitted(self, recorder: SweepRecorder, error: TargetError) -> Iterator[Event]:
         """End the runs that this process recorded and certainly did not submit, so that no later process submits them.
@@ -147,14 +154,6 @@ class TargetLoop:
         with suppress(TargetError):  # the user sees the first error
             yield from self._transitions.record(self.runner.finalize(ending))
 
-    @property
-    def _has_jobs(self) -> bool:
-        """True if jobs of this group continue without this process, or have results to collect."""
-        return self._may_have_submitted or any(
-            state.stage in IN_FLIGHT or (state.stage == "ending" and state.submitted)
-            for state in self.units.states.values()
-        )
-
     def _poll_and_perform(self) -> Iterator[Event]:
         yield from self._transitions.lock_runs()
         polled = list(self.runner.poll([each for each in self.units.driven_with_tasks() if needs_poll(each.state)]))
@@ -163,9 +162,9 @@ class TargetLoop:
         yield from self._transitions.record(polled)
         yield from self._admission.admit(FIRST_BATCH)
         yield from self._notes()
-        performed: set[tuple[str, Effect]] = set()
-        while due := self._due_effect(performed):
-            yield from self._perform(*due, performed)
+        due = DueEffects(self.units)
+        while taken := due.take():
+            yield from self._perform(*taken, due)
         if self._recorder:
             self._recorder.create_more()  # the records that no submission of this tick began to create
         self.runner.tasks.note_references()
@@ -176,17 +175,7 @@ class TargetLoop:
         yield from self._read_logs()
         yield from self._progress.report(self.units.states, self._admission.without_slot)
 
-    def _due_effect(self, performed: Collection[tuple[str, Effect]]) -> tuple[Effect, UnitStates] | None:
-        """Return the next effect and its units, without those for which this tick performed it already."""
-        due: dict[Effect, list[UnitState]] = {}
-        for each in self.units.driven_with_tasks():
-            effect = next_effect(each.unit, each.state)
-            if effect and (each.unit.id, effect) not in performed:
-                due.setdefault(effect, []).append(each)
-        return next(((effect, due[effect]) for effect in EFFECTS if effect in due), None)
-
-    def _perform(self, effect: Effect, units: UnitStates, performed: set[tuple[str, Effect]]) -> Iterator[Event]:
-        performed.update((unit.id, effect) for unit, _ in units)
+    def _perform(self, effect: Effect, units: UnitStates, due: DueEffects) -> Iterator[Event]:
         match effect:
             case "cancel":
                 yield from self._transitions.record(self.runner.cancel(units))
@@ -199,55 +188,10 @@ class TargetLoop:
             case "check":
                 yield from self._transitions.record(self.runner.tasks.check(units))
             case "submit":
-                yield from self._submit(units, performed)
-                return
-        yield from self._admission.admit(FIRST_BATCH)
+                yield from self._submission.submit(units, due)
+        if effect != "submit":  # which admits runs itself
+            yield from self._admission.admit(FIRST_BATCH)
         yield from self._notes()
-
-    def _submit(self, units: UnitStates, performed: set[tuple[str, Effect]]) -> Iterator[Event]:
-        """Submit jobs in batches. While a batch is being submitted, record the answers to the batch before it."""
-        answers: list[UnitObservation] = []
-        while True:
-            previous, answers = answers, []
-            submission = self._start_submission(units, answers)
-            try:
-                yield from self._prepare_next_batch(previous)
-                submission.result()
-            except TargetError:
-                yield from self._transitions.record(answers)
-                raise
-            except (GeneratorExit, KeyboardInterrupt):
-                submission.wait()  # a later process finds the jobs
-                raise
-            self._submitting = False
-            effect, units = self._due_effect(performed) or (None, [])
-            if effect != "submit":
-                break
-            performed.update((unit.id, effect) for unit, _ in units)
-        yield from self._transitions.record(answers)
-        yield from self._notes()
-
-    def _start_submission(self, units: UnitStates, answers: list[UnitObservation]) -> Background:
-        """Begin to submit a batch of jobs. Each answer is appended to ``answers``, also before an error."""
-        self.runner.tasks.note_references()
-        self._submitting = True
-
-        def submit() -> None:
-            for each in self.runner.submit(units):
-                answers.append(each)  # noqa: PERF402  # keeps what was observed before an error
-
-        return Background(submit, threaded=self._admission.more or self.recording)
-
-    def _prepare_next_batch(self, answers: list[UnitObservation]) -> Iterator[Event]:
-        """Record the answers to the previous batch, and that the next runs are ready to be submitted.
-
-        They include those whose records were created since the tick began.
-        """
-        yield from self._transitions.record(answers)
-        yield from self._transitions.lock_created()
-        yield from self._admission.admit(BATCH)
-        if self._recorder:
-            self._recorder.create_more(MORE_RECORDS)
 
     def _read_logs(self) -> Iterator[Event]:
         running = (unit.id for unit, state in self.units.driven() if state.stage == "running")
@@ -257,15 +201,10 @@ class TargetLoop:
                 yield self._transitions.skip(run_id, error)
             else:
                 self._progress.note_logs(run_id)
-                self._transitions.changed |= self._has_last_step(run_id)
-
-    def _has_last_step(self, run_id: str) -> bool:
-        """Check whether the run's last step was just read for the first time, so that its job ends soon."""
-        run = self.units.runs[run_id]
-        is_news = run_id not in self._seen_last_step and run.logs.series.count >= run.plan.run.steps
-        if is_news:
-            self._seen_last_step.add(run_id)
-        return is_news
+                run = self.units.runs[run_id]
+                if run.logs.series.count >= run.plan.run.steps and run_id not in self._seen_last_step:
+                    self._seen_last_step.add(run_id)
+                    self._transitions.changed = True  # the job ends soon
 
     def _notes(self) -> Iterator[Event]:
         while self.runner.notes:
