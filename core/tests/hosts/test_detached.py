@@ -120,9 +120,9 @@ def test_the_end_of_a_job_is_kept(
 @pytest.mark.real
 def test_memory_that_another_program_lacked_is_not_the_cause(folder: Path) -> None:
     job = Job(folder, "until [ -e gate ]; do sleep 0.01; done; kill -9 $$")
-    job.submit()
-    wait_until(lambda: job.status.state == "running")
     with control_groups.little_memory(32) as group:
+        job.submit()
+        wait_until(lambda: job.status.state == "running")
         control_groups.run_out_of_memory(group)
     (folder / "gate").touch()
     end = job.ended()
