@@ -25,9 +25,6 @@ LEAST_EXCESS: Final = 0.01
 ERROR_RATE: Final = 0.002
 """The probability of a false alarm for normally distributed excesses of which the spread is known."""
 
-SAME_RUN: Final = 0.1
-"""The largest relative difference of the median step times of two ranks of one run: each step waits for all ranks."""
-
 FEW_RANKS: Final = 8
 """Factor of the uncertainty of the spread for few ranks."""
 
@@ -73,7 +70,7 @@ def compare_ranks(processes: Sequence[RankTimes]) -> RankComparison | None:
     """Return the comparison of processes, or None if fewer than 4 have 8 steps in common."""
     if len(processes) < LEAST_RANKS:
         return None
-    steps = _common_steps([each.times_s for each in processes])
+    steps = common_steps([each.times_s for each in processes])
     if len(steps) < LEAST_STEPS:
         return None
     medians = {step: statistics.median(each.times_s[step] for each in processes) for step in steps}
@@ -113,19 +110,7 @@ def explain_missing_times(comparison: RankComparison | None, gpus: int, verdict:
     return f"slow ranks are unknown, because not all ranks print their step times; set {setting}"
 
 
-def describe_disagreement(logs: Mapping[str, Mapping[int, float]]) -> str:
-    """Return why logs, given by their step times (s), are not those of one run's ranks, or "" if they may be."""
-    steps = _common_steps(list(logs.values())) if len(logs) > 1 else []
-    if len(steps) < LEAST_STEPS:
-        return ""
-    medians = {name: statistics.median(times_s[step] for step in steps) for name, times_s in logs.items()}
-    (fast, fast_s), (slow, slow_s) = (find(medians.items(), key=lambda each: each[1]) for find in (min, max))
-    if slow_s <= fast_s * (1 + SAME_RUN):
-        return ""
-    return f"the logs are not of one run: a step takes {fast_s:.4g} s in {fast} and {slow_s:.4g} s in {slow}"
-
-
-def _common_steps(times_s: Sequence[Mapping[int, float]]) -> list[int]:
+def common_steps(times_s: Sequence[Mapping[int, float]]) -> list[int]:
     """Return the steps that all have a time for, without the first tenth, in which processes compile and connect."""
     steps = sorted(set.intersection(*map(set, times_s)))
     return steps[len(steps) // 10 :]

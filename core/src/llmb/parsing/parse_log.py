@@ -11,8 +11,9 @@ from typing import Any
 
 import attrs
 
+from llmb.analysis.logs_of_different_runs import describe_disagreement
 from llmb.analysis.measuring_window import Summary, outlier_median_s, summarise
-from llmb.analysis.slow_ranks import RankComparison, compare_ranks, describe_disagreement
+from llmb.analysis.slow_ranks import RankComparison, compare_ranks
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.valid_range import finite_or_none
 from llmb.hookspecs import FrameworkHooks
