@@ -210,6 +210,9 @@ def test_options_have_the_type_of_their_default(folder: Folder) -> None:
         ({"command": ["{repository}/a.py"]}, "repository: {repository} is used, but there is no such table"),
         ({"command": ["a.py", "{rank}"], "launch": "torchrun"}, "command: {rank} differs between the processes"),
         ({"command": ["python3", "a.py"], "launch": "torchrun"}, "command[0]: torchrun starts Python itself"),
+        ({"command": ["train.py"]}, 'command[0]: llmb copies "train.py" without the permission to execute it'),
+        ({"command": ["./train.py"]}, 'command[0]: llmb copies "./train.py" without the permission to execute it'),
+        ({"command": ["{run}/train.py"]}, 'command[0]: llmb copies "{run}/train.py" without the permission'),
         ({"env": {"HF_TOKEN": "abc"}}, "env.HF_TOKEN: secrets are not allowed in the file, because llmb records it"),
         ({"env": {"MASTER_PORT": "1"}}, "env.MASTER_PORT: llmb sets this variable for each task; remove it"),
         (

@@ -47,6 +47,9 @@ def check_tables(file: DeclaredFile) -> Iterator[Fault]:
     if file.launch == "torchrun" and file.command[0].rpartition("/")[2] in INTERPRETERS:
         message = f'torchrun starts Python itself, so "{file.command[0]}" would be the script'
         yield Fault(message=message, key="command[0]", expected="the script, such as train.py")
+    if file.launch != "torchrun" and file.command[0].removeprefix("{run}/").removeprefix("./") in file.files:
+        message = f'llmb copies "{file.command[0]}" without the permission to execute it'
+        yield Fault(message=message, key="command[0]", expected='the program that runs it, such as "python3" or "bash"')
     if file.recipe and file.recipes:
         yield Fault(
             message="recipe and recipes cannot be combined", key="recipe", expected="[recipe] or [recipes.NAME]"
