@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from parts.repository import ROOT
 
 EXPORTED = {"NCCL_IB_HCA": "mlx5_0", "UCX_NET_DEVICES": 'a"b', "NCCL_SOCKET_IFNAME": "eth0", "FI_PROVIDER": ""}
 
@@ -90,6 +91,14 @@ def test_the_points_of_a_sweep_are_a_table(toy: Any) -> None:
 
 def test_a_single_run_has_no_table(toy: Any) -> None:
     assert dry_run(toy, toy.spec()).startswith("# tiny-h100-bf16-1 (repeat 1)")
+
+
+def test_the_command_of_a_declared_framework_is_shown(toy: Any) -> None:
+    text = dry_run(toy, str(ROOT / "examples/own-script/spec.toml"), "--set", "workload.steps=30")
+    before_script, _, script = text.partition("\n#!")
+    assert "exec torchrun " in before_script
+    assert before_script.endswith(" --steps=30 --batch=16 --seq=128"), "with the values of the run"
+    assert script.count("--steps=30") == 0, "the script of the job does not show them"
 
 
 @pytest.fixture

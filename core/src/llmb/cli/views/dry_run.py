@@ -52,6 +52,8 @@ def print_plans(
             output.print_prose(line, begin=COMMENT)
     for plan in plans:
         _print_comments(_describe(plan, existing))
+        for phase in plan.job.phases:
+            _print_phase(phase, plan.job)
         output.print_text(plan.script.text)
 
 
@@ -124,8 +126,16 @@ def _describe(plan: llmb.RunPlan, existing: Mapping[str, bool]) -> Iterable[str]
         yield f"profiled with {_describe_profile(run.profile, run.steps)}: recorded without a verdict"
     yield from (f"target.env: {name}={value}" for name, value in plan.target.env.items())
     yield from _describe_needed_items(plan, existing)
-    for phase in job.phases:
-        yield f"phase {phase.name} on {RANKS[phase.ranks]}: {shorten(shlex.join(phase.command), COMMAND_WIDTH)}"
+
+
+def _print_phase(phase: llmb.Phase, job: llmb.Job) -> None:
+    """Print a phase with its command. If the command only starts a script of the job, print that script too."""
+    command = shorten(shlex.join(phase.command), COMMAND_WIDTH)
+    _print_comments([f"phase {phase.name} on {RANKS[phase.ranks]}: {command}"])
+    interpreter, *arguments = phase.command
+    if interpreter == "bash" and len(arguments) == 1:
+        for line in job.files.get(arguments[0], "").splitlines():
+            output.print_text(f"{COMMENT}  {line}")
 
 
 def _describe_needed_items(plan: llmb.RunPlan, existing: Mapping[str, bool]) -> Iterable[str]:
