@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.repository import ROOT
 
 import llmb
 
 LINE = "toy step 3 time 0.50.5 loss 2.5"
-WHY = "ValueError: could not convert string to float: b'0.50.5'"
+TOY = (ROOT / "tests/toy/llmb_toy/plugin.py").read_text().splitlines()
+[PLACE] = [f"(plugin.py, line {number})" for number, line in enumerate(TOY, 1) if "time_s=float(" in line]
+WHY = f"ValueError: could not convert string to float: b'0.50.5' {PLACE}"
 TOLD = f"framework plugin 'toy' (llmb-toy 1.0): the log parser of parse_log() failed: {WHY} in the line {LINE!r}"
 
 

@@ -380,8 +380,19 @@ def test_the_traceback_is_printed_for_debugging(plugins: Any, run_llmb: Any, mon
     *trace, line = done.stderr.splitlines()
     assert (done.returncode, trace[0]) == (2, "Traceback (most recent call last):")
     assert any("llmb_odd/__init__.py" in each for each in trace)
-    assert line.endswith("build_job() failed: ValueError: deep inside")
+    assert re.search(r"build_job\(\) failed: ValueError: deep inside \(__init__\.py, line \d+\)$", line)
     assert len(run_llmb.json("validate", plugins.spec(), status=2)["errors"]) == 1
+
+
+def test_the_place_of_an_error_is_the_last_line_of_the_plugin_itself(
+    plugins: Any, run_llmb: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLMB_DEBUG", "1")
+    plugins.install("framework", hook("build_job(self)", "import json; json.loads('x')"))
+    *trace, line = run_llmb("validate", plugins.spec()).stderr.splitlines()
+    [number] = {*re.findall(r'llmb_odd/__init__.py", line (\d+), in build_job', "\n".join(trace))}
+    assert "json/decoder.py" in "\n".join(trace), "the code that raises is another one"
+    assert line.endswith(f"Expecting value: line 1 column 1 (char 0) (__init__.py, line {number})")
 
 
 def test_ctrl_c_in_a_hook_interrupts_llmb(plugins: Any, run_llmb: Any) -> None:

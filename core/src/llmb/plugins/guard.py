@@ -9,6 +9,7 @@ import functools
 import os
 import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from llmb.hookspecs import KINDS, ReportRenderer
@@ -69,7 +70,25 @@ class _GuardedCode(RunningCode):
             return
         if os.environ.get("LLMB_DEBUG"):
             traceback.print_exception(error)
-        raise self._guard.error(f"{self.code} failed: {exception_text(error)}", file=self._file) from error
+        text = exception_text(error, place=_place_in(self._guard.entry, error))
+        raise self._guard.error(f"{self.code} failed: {text}", file=self._file) from error
+
+
+def _place_in(entry: PluginEntry, error: BaseException) -> str:
+    """Return the last line of the plugin's own code in a traceback, such as ``(plugin.py, line 12)``, or ""."""
+    if isinstance(error, SyntaxError):  # its text has the place
+        return ""
+    package = _top_package(entry.value.partition(":")[0])
+    places = [
+        f"({Path(frame.f_code.co_filename).name}, line {line})"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if _top_package(str(frame.f_globals.get("__name__"))) == package
+    ]
+    return places[-1] if places else ""
+
+
+def _top_package(module: str) -> str:
+    return module.partition(".")[0]
 
 
 class Plugin:

@@ -123,13 +123,13 @@ def describe_error(error: Exception) -> str:
     return str(error) if isinstance(error, LlmbError) else exception_text(error)
 
 
-def exception_text(error: BaseException) -> str:
-    """Return an exception of other code in one line: its class, its message and its notes."""
+def exception_text(error: BaseException, *, place: str = "") -> str:
+    """Return an exception of other code in one line: its class, its message, ``place`` in that code, and its notes."""
     of_attrs = any(isinstance(each, attrs.Attribute) for each in error.args)  # behind the message of a validator
     try:
-        text = " ".join(map(str, (error.args[0] if of_attrs else error, *getattr(error, "__notes__", ()))))
+        text = " ".join(map(str, (error.args[0] if of_attrs else error, place, *getattr(error, "__notes__", ()))))
     except Exception:  # noqa: BLE001  # the class may be a plugin's own
-        text = "its message cannot be read"
+        text = f"its message cannot be read {place}"
     text = " ".join(text.split())
     shortened = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
     return f"{type(error).__name__}: {shortened}" if shortened else type(error).__name__
