@@ -232,6 +232,7 @@ def test_the_recipes_own_window_beyond_fewer_steps_is_called_the_recipes(spec: A
         ("workload", "recipe", "maxtext/llama2-70", "maxtext/llama2-70b", "llmb-maxtext"),
         ("workload", "recipe", "maxtex/llama2-70b", "maxtext", "is not installed"),
         ("workload", "recipe", "llama2-70b", "maxtext/llama2-70b", "is not the address of a recipe"),
+        ("workload", "recipe", "maxtext", None, "'maxtext' is a framework, not the address of a recipe"),
         ("workload", "recipe", "./mylm", None, "'./mylm' is not the address of a recipe"),
         ("workload", "gpu_type", "h10", "h100", "unknown GPU type h10"),
         ("workload", "gpu_type", "GB200", "gb200", "unknown GPU type GB200"),

@@ -99,6 +99,17 @@ def test_an_unknown_target_is_reported_with_the_nearest_one(spec: Any, write_tar
     assert spec.errors(target="bux")["target.name"].file == "target"
 
 
+@pytest.mark.parametrize("text", ["", TARGETS])
+def test_the_name_of_a_scheduler_is_no_target_unless_the_file_has_one(spec: Any, write_targets: Any, text: str) -> None:
+    file = write_targets(text)
+    error = spec.write(WORKLOAD).errors(target="local")["target.name"]
+    assert error.message == "'local' is a scheduler, not a target"
+    assert error.expected == f'scheduler = "local" in [target] of a spec, or a table [local] in {file}'
+    write_targets('[local]\nscheduler = "local"\n')
+    [found] = spec.load(target="local").runs
+    assert found.target.name == "local"
+
+
 @pytest.mark.parametrize("text", ["", None])
 def test_without_targets_the_error_of_a_name_has_the_table_to_add(
     spec: Any, write_targets: Any, text: str | None

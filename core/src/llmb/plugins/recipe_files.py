@@ -86,6 +86,9 @@ def find_recipe(
 
 
 def _invalid_address(address: str, installed: Sequence[PluginEntry]) -> Fault:
+    if address in {each.name for each in installed if each.kind == "framework"}:
+        message = f"{address!r} is a framework, not the address of a recipe"
+        return Fault(message=message, expected=f"an address that `llmb recipes --framework {address}` lists")
     return Fault(
         message=f"{address!r} is not the address of a recipe",
         expected="FRAMEWORK/NAME as listed by `llmb recipes`, or the path of a file that ends in .toml",

@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 
 from llmb.paths import targets_file
+from llmb.plugins.installed_names import scheduler_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble_run import assemble_target
 from llmb.spec.check_values import check_place, mount_key
@@ -86,6 +87,10 @@ class NamedTargets:
         if named is not None:
             expected = f"a table [{name}] with a scheduler"
             raise SpecError(Fault(message=invalid_value(named), file=str(self._file), key=name, expected=expected))
+        if name in scheduler_names():
+            expected = f'scheduler = "{name}" in [target] of a spec, or a table [{name}] in {self._file}'
+            message = f"{name!r} is a scheduler, not a target"
+            raise SpecError(Fault(message=message, key="target.name", expected=expected))
         names = sorted(key for key, value in self._known.items() if isinstance(value, dict))
         message = f"unknown target {name!r}"
         if names:
