@@ -14,6 +14,7 @@ from llmb.hosts.host_connections import HostConnections
 ONE: Any = 1
 SESSION: Any = Session([], [], HostConnections())
 NAMES: Any = ["a"]
+TABLE: Any = {"workload.gpus": 2}
 WORKLOADS: Any = [llmb.Workload.__new__(llmb.Workload)]
 POINT = {"recipe": "maxtext/llama2-tiny", "gpu_type": "cpu", "dtype": "fp32"}
 WORKLOAD = 'expected Workload, such as llmb.load("spec.toml")'
@@ -30,6 +31,10 @@ WORKLOAD = 'expected Workload, such as llmb.load("spec.toml")'
         (
             lambda: llmb.load({}, overrides=[ONE]),
             "overrides: [1] is of type list; expected str or a list of str",
+        ),
+        (
+            lambda: llmb.load({}, overrides=TABLE),
+            "overrides: {...} is of type dict; expected str or a list of str",
         ),
         (lambda: llmb.loads(Path("a.toml")), "loads(): text: a.toml is of type PosixPath; expected str"),
         (lambda: llmb.compare(["a"], "b"), 'compare(): a: ["a"] is of type list; expected str'),

@@ -179,3 +179,8 @@ def test_one_log_is_parsed_without_a_list_around_it(tmp_path: Path, kind: type[s
     log = tmp_path / "train.log"
     log.write_text("completed step: 3, seconds: 3.585, TFLOP/s/device: 288.187, loss: 1.977\n")
     assert [step.step for step in llmb.parse(kind(log), framework="maxtext").series.steps] == [3]
+
+
+def test_a_log_without_a_framework_names_the_function_that_finds_it(tmp_path: Path) -> None:
+    with pytest.raises(llmb.SpecError, match=r"llmb\.recognise_framework\(\)"):
+        llmb.parse(tmp_path / "train.log")

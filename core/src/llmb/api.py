@@ -179,7 +179,8 @@ def _framework_and_run(
     """Return the framework that wrote a log, and the run if its recipe is known. Raise SpecError if they differ."""
     if recipe is None:
         if framework is None:
-            raise SpecError("neither a framework nor a recipe is given")
+            message, expected = "neither a framework nor a recipe is given", "the name of a framework"
+            raise SpecError(Fault(message=message, expected=f"{expected}, which llmb.recognise_framework() finds"))
         return framework, None
     found = run_of_log(absolute_address(recipe, Path()), gpus, registry)
     if framework not in (None, found.framework) and absolute_address(framework or "", Path()) != found.framework:

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -16,7 +16,10 @@ NUMBERS = {int: Integral, float: Real}
 """The types that are accepted for an annotation: numbers of NumPy too."""
 
 LISTS = (Iterable, Sequence)
-"""Annotations of lists. A string is iterable too, but no program means its letters."""
+"""Annotations of lists."""
+
+NO_LISTS = (str, Mapping)
+"""Iterable values that are no lists: a program means neither the letters of a string nor the keys of a table alone."""
 
 HOW_TO_GET = {"Workload": ', such as llmb.load("spec.toml")', "Report": ', such as llmb.report("RUN")'}
 
@@ -59,8 +62,8 @@ def _accepts(kind: Any, value: object) -> bool:
         is_list = isinstance(value, tuple | list) and len(value) == len(inner)
         return is_list and all(map(_accepts, inner, value))  # type: ignore[call-overload]  # a list, of any items
     if origin in LISTS:
-        items = value if isinstance(value, list | tuple) else ()
-        return isinstance(value, origin) and not isinstance(value, str) and all(_accepts(inner[0], x) for x in items)
+        is_list = isinstance(value, origin) and not isinstance(value, NO_LISTS)
+        return is_list and all(_accepts(inner[0], x) for x in (value if isinstance(value, list | tuple) else ()))
     return isinstance(value, NUMBERS.get(kind, origin or kind)) and not (kind in NUMBERS and isinstance(value, bool))
 
 
