@@ -48,6 +48,21 @@ def test_a_result_shows_the_metrics_by_which_trainings_are_compared(capsys: pyte
         assert metric in shown
 
 
+@pytest.mark.parametrize(
+    ("wall_s", "attempts", "shown"),
+    [(2.0, 1, False), (9.9, 1, False), (10.0, 1, True), (2.0, 2, True)],
+    ids=["short", "almost", "long", "two attempts"],
+)
+def test_a_job_that_is_short_for_times_in_full_seconds_shows_no_goodput(
+    wall_s: float, attempts: int, shown: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = {"requeues_s": 0.0, "spikes_s": 0.0, "other_s": wall_s / 2, "checkpoints_s": 0.0, "suspended_s": 0.0}
+    parts = {"productive_s": wall_s / 2, **lost}
+    tries = [{"attempt": number, "start": 0.0, "end": wall_s} for number in range(attempts)]
+    print_results([result(wall_time={"wall_s": wall_s, **parts}, attempts=tries)])
+    assert ("goodput 50.0 %" in " ".join(capsys.readouterr().out.split())) == shown
+
+
 @pytest.mark.parametrize(("computed", "noted"), [(0.3673, True), (0.33, False), (0.334, False), (None, False)])
 def test_a_logged_and_a_computed_mfu_that_differ_by_more_than_3_percent_need_a_note(
     computed: float | None, noted: bool, capsys: pytest.CaptureFixture[str]

@@ -23,6 +23,9 @@ NAMED_RANKS = 8
 LEAST_LOST_S = 0.1
 """Lost time that is named, in seconds."""
 
+LEAST_WALL_S = 10.0
+"""The shortest job, in seconds, with a row for its goodput, because schedulers record full seconds."""
+
 NAMED_PROBLEMS = 8
 """Lines of problems that are shown. ``--json`` has all."""
 
@@ -129,11 +132,14 @@ def _describe_process(failure: llmb.Failure) -> str:
 
 
 def job_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
-    """Return rows for goodput, telemetry and attempts. A single attempt has a row only if it names the next job."""
+    """Return rows for goodput, telemetry and attempts.
+
+    A single attempt has a row only if it names the next job. A short job has a goodput only with several attempts.
+    """
     rows = []
     if len(result.attempts) > 1 or any(each.followed_by for each in result.attempts):
         rows += [(f"attempt {each.attempt}", _describe_attempt(each)) for each in result.attempts]
-    if result.wall_time:
+    if result.wall_time and (len(result.attempts) > 1 or result.wall_time.wall_s >= LEAST_WALL_S):
         rows.append(("goodput", _describe_goodput(result.wall_time)))
     return rows + (_telemetry_rows(result.telemetry) if result.telemetry else [])
 
