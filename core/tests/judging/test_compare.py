@@ -126,6 +126,12 @@ def test_runs_without_a_point_in_common_exit_with_1(llmb: Llmb, record: Record) 
     assert llmb("compare", a, record(None)).status == 1
 
 
+def test_a_value_that_one_of_two_points_lacks_is_not_set(llmb: Llmb, record: Record) -> None:
+    of_bridge = {"recipe": "megatron_bridge/llama3.1-8b", "gpu_type": "gb300", "gpus": 8}
+    a, b = (record(workload=of_bridge | {"dtype": dtype}) for dtype in ("fp8", "nvfp4"))
+    assert "dtype is fp8 in A, nvfp4 in B; variant is cs in A, not set in B" in llmb("compare", a, b).err
+
+
 def test_a_comparison_names_runs_that_make_no_sense_in_it(llmb: Llmb, record: Record) -> None:
     a, b = record(7.0), record(2.0)
     assert "note:" not in llmb("compare", a, record(8.0)).out

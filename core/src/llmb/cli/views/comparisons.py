@@ -28,12 +28,16 @@ def print_comparison(found: llmb.RunComparison) -> None:
         output.print_prose(f"not compared{place}, {reason}: {llmb.first_names(runs, NAMED_RUNS)}")
     if not found.points:
         other = "a step time to compare with a published one" if found.b == "baseline" else "a point in common"
-        apart = [f"{name} is {before} in A, {after} in B" for name, before, after in found.apart]
+        apart = [f"{name} is {_value(before)} in A, {_value(after)} in B" for name, before, after in found.apart]
         reason = f": {'; '.join(apart)}" if apart else ""
         output.print_message(f"nothing to compare: no run has {other}{reason}")
     if found.differences:
         output.print_text("")
         _print_differences(found.differences, len(found.points))
+
+
+def _value(value: object) -> str:
+    return "not set" if value is None else str(value)
 
 
 def _print_points(found: llmb.RunComparison) -> None:
