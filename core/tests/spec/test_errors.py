@@ -187,6 +187,7 @@ def test_missing_keys_and_tables_are_named(spec: Any) -> None:
         ({"workload": {"image": "/lustre/my images/nemo.sqsh"}}, "workload.image", "nemo.sqsh"),
         ({"workload": {"image": "/lustre/nemo.sqsh,/x"}}, "workload.image", "nemo.sqsh"),
         ({"workload": {"image": "./nemo.sqsh"}}, "workload.image", "nemo.sqsh"),
+        ({"workload": {"image": "images/nemo.sqsh"}}, "workload.image", "images/nemo.sqsh"),
         ({"workload": {"image": "docker://nvcr.io/nvidia/nemo:24.12"}}, "workload.image", "docker://nvcr.io"),
         ({"workload": {"image": "nvcr.io#nvidia/nemo:24.12"}}, "workload.image", "nvcr.io#nvidia"),
         ({"mounts": {"/data\n/etc": "/data"}}, 'mounts."/data\n/etc"', "a path contains a control character"),

@@ -39,11 +39,21 @@ Word = Annotated[str, accepting("a word without blanks that does not begin with 
 Url = Annotated[str, matching("a URL or path that does not begin with -", r"[^-\s][^\n\r]*")]
 """The address of a repository, which may contain blanks. No command takes it for an option."""
 
+_IMAGE = r"[A-Za-z0-9]([:/]?[A-Za-z0-9_.@-])*|(/[A-Za-z0-9_.@+=~-]+)+"
+
+
+def _is_image(value: Any) -> bool:
+    """Check whether a value is the address of an image, and not the relative path of a squashfs file."""
+    is_address = isinstance(value, str) and re.fullmatch(_IMAGE, value) is not None
+    return is_address and (value.startswith("/") or not value.endswith((".sqsh", ".squashfs")))
+
+
 ImageAddress = Annotated[
     str,
-    matching(
+    accepting(
         'an image such as "registry.example/name:tag", or the absolute path of a squashfs file on the target',
-        r"[A-Za-z0-9]([:/]?[A-Za-z0-9_.@-])*|(/[A-Za-z0-9_.@+=~-]+)+",
+        _is_image,
+        schema={"type": "string", "pattern": f"^(?:{_IMAGE})$"},
     ),
 ]
 """The address of an image in a registry, without a ``#`` after the registry, or the path of an image on the target."""
