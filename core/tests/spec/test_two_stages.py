@@ -222,3 +222,24 @@ def test_two_errors_together_make_no_third(registry: llmb.PluginRegistry) -> Non
     assert all(alone.values())
     for one, other in itertools.combinations(WRONG, 2):
         assert keys_of(one, other) <= alone[one[:2]] | alone[other[:2]], (one, other)
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "nearest"),
+    [
+        ("workload", "tp", "parallelism.tp"),
+        ("workload", "seq_len", "model.seq_len"),
+        ("parallelism", "seq_len", "model.seq_len"),
+        ("framework", "micro_batch_size", "parallelism.micro_batch_size"),
+        ("target", "time_limit", "workload.time_limit"),
+        ("measure", "stepz", None),
+        ("workload", "stepz", "steps"),
+        ("workload", "name", None),
+        ("workload", "env", None),
+    ],
+)
+def test_an_unknown_key_that_another_table_has_is_reported_with_that_table(
+    spec: Any, table: str, key: str, nearest: str | None
+) -> None:
+    error = spec.big(**{table: {key: 2}}).errors()[f"{table}.{key}"]
+    assert (error.message, error.nearest) == ("unknown key", nearest)

@@ -19,6 +19,7 @@ from llmb.spec.workload_tables import (
     SpecTables,
     TargetTable,
     WorkloadTable,
+    dotted_keys,
     nearest_key,
 )
 from llmb.values.errors import Fault
@@ -38,6 +39,7 @@ _EXPECTED_IF_MISSING = {
     "workload.recipe": "an address that `llmb recipes` lists",
     **dict.fromkeys(("workload.gpu_type", "workload.dtype", "workload.gpus"), _FROM_RECIPE),
 }
+_OF_ANYTHING = ("name",)  # a key that users expect in several tables, with another meaning
 
 
 class TableDecoder:
@@ -179,7 +181,7 @@ def add_hints(errors: Collection[Fault], tables: Mapping[str, Any], schedulers: 
         meant |= {"target.scheduler"}
     misspelt = meant_tables(errors)
     kept = [error for error in _hide_secrets(errors) if error.key not in meant and not _lacks_key(error, misspelt)]
-    return [_add_sweep_hint(_add_choices(error, expected), tables) for error in kept]
+    return [_add_sweep_hint(_add_choices(_add_table(error), expected), tables) for error in kept]
 
 
 def _lacks_key(error: Fault, tables: Collection[str]) -> bool:
@@ -218,6 +220,13 @@ def _with_known_keys(error: Fault, table: str, known: Sequence[str]) -> Fault:
 def _add_choices(error: Fault, expected: Mapping[str, str]) -> Fault:
     choices = expected.get(error.key or "")
     return attrs.evolve(error, expected=choices) if error.message == REQUIRED_KEY and choices else error
+
+
+def _add_table(error: Fault) -> Fault:
+    """Name the key that an unknown key has in another table, such as ``parallelism.tp`` for ``workload.tp``."""
+    table, _, name = (error.key or "").rpartition(".")
+    is_misplaced = error.message == UNKNOWN_KEY and table in TABLES and name not in (*TABLES, *_OF_ANYTHING)
+    return attrs.evolve(error, nearest=dotted_keys().get(name, error.nearest)) if is_misplaced else error
 
 
 def _add_sweep_hint(error: Fault, tables: Mapping[str, Any]) -> Fault:

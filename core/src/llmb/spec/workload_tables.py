@@ -1,5 +1,6 @@
 """The tables and keys of a workload spec: one attrs class for each table with keys of the core."""
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
@@ -274,6 +275,12 @@ TABLE_TEXTS: Mapping[str, str] = {
 
 def nearest_key(name: str, tables: Iterable[str] = ()) -> str | None:
     """Return the table or key that was probably meant by an unknown table: a key of that name first."""
-    keys = {field.name: f"{table}.{field.name}" for table, cls in TABLES.items() if cls for field in attrs.fields(cls)}
+    keys = dotted_keys()
     found = nearest_name(name, keys)
     return keys.get(name) or nearest_name(name, tables) or (keys[found] if found else None)
+
+
+@functools.cache
+def dotted_keys() -> Mapping[str, str]:
+    """Return the keys of the core's tables with their tables, such as ``parallelism.tp``, by name."""
+    return {field.name: f"{table}.{field.name}" for table, cls in TABLES.items() if cls for field in attrs.fields(cls)}
