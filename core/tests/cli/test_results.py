@@ -63,6 +63,20 @@ def test_a_job_that_is_short_for_times_in_full_seconds_shows_no_goodput(
     assert ("goodput 50.0 %" in " ".join(capsys.readouterr().out.split())) == shown
 
 
+def test_runs_that_fail_together_before_their_jobs_start_show_the_cause_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def failed(run_id: str, **changes: Any) -> RunResult:
+        failure = {"cause": "no route to a server", "remedy": f"llmb run {run_id}/run.toml --set x=y"}
+        return result(run_id=run_id, state="failed", metrics=None, failure=failure, **changes)
+
+    started = [{"attempt": 0, "start": 0.0, "end": 1.0}]
+    print_results([failed("a"), failed("b"), failed("c", attempts=started), failed("d", attempts=started)])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert shown.count("cause no route to a server remedy llmb run") == 3, "that of a, and of the two jobs"
+    assert "b failed cause the same as for a record" in shown
+
+
 @pytest.mark.parametrize(("computed", "noted"), [(0.3673, True), (0.33, False), (0.334, False), (None, False)])
 def test_a_logged_and_a_computed_mfu_that_differ_by_more_than_3_percent_need_a_note(
     computed: float | None, noted: bool, capsys: pytest.CaptureFixture[str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import attrs
 from rich.text import Text
 
 import llmb
@@ -34,6 +35,7 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
     After the runs, print the verdict on each set of several repeats.
     """
     console = output.console()
+    explained: dict[llmb.Failure, str] = {}
     for result in results:
         console.print(_heading(result), soft_wrap=True)
         if result.state == "completed" and result.reason:
@@ -43,7 +45,7 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
             ("repeat", f"{result.repeat} of {result.repeats}" if result.repeats > 1 else ""),
             *_metric_rows(result),
             *_ending_rows(result),
-            *failure_rows(result.failure),
+            *_failure_rows(result, explained),
             *job_rows(result),
             *slow_rank_rows(result.rank_times),
             *(("note", note) for note in result.notes),
@@ -56,6 +58,19 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
             heading = Text(f"{each.repeats} repeats", style="bold")
             print_named_values([(heading, llmb.first_names(each.runs, MOST_LISTED))])
             print_verdict(each.verdict, each.reason)
+
+
+def _failure_rows(result: llmb.RunResult, explained: dict[llmb.Failure, str]) -> list[tuple[str, str]]:
+    """Return the rows of a failure. If the job did not start, name an earlier run that failed for the same reason.
+
+    All runs of a sweep fail together if one of their shared tasks fails. ``explained`` has the first run of each
+    failure, to which this function adds.
+    """
+    if result.failure and not result.attempts:
+        first = explained.setdefault(attrs.evolve(result.failure, remedy=""), result.run_id)
+        if first != result.run_id:
+            return [("cause", f"the same as for {first}")]
+    return failure_rows(result.failure)
 
 
 def _heading(result: llmb.RunResult) -> Text:
