@@ -41,7 +41,13 @@ REPOSITORY = {"name": "nemo", "url": "https://git.example/nemo", "commit": "abc1
         (llmb.Phase, PHASE, {"measured": 1}, "Phase.measured: invalid value 1; expected true or false"),
         (llmb.Job, JOB, {"phases": ()}, "Job.phases: no phase"),
         (llmb.Job, JOB, {"phases": JOB["phases"] * 2}, "Job.phases: several phases are named train; expected distinct"),
-        (llmb.Job, JOB, {"phases": ("train",)}, "Job.phases[0]: invalid value"),
+        (llmb.Job, JOB, {"phases": ("train",)}, 'Job.phases[0]: invalid value "train"; expected a Phase'),
+        (
+            llmb.Job,
+            JOB,
+            {"phases": JOB["phases"][0]},
+            "Job.phases: invalid value a Phase; expected a list, each a Phase",
+        ),
         (llmb.Job, JOB, {"nodes": 0}, "Job.nodes: invalid value 0; expected a positive integer"),
         (llmb.Job, JOB, {"nodes": 1.0}, "Job.nodes: invalid value 1.0; expected a positive integer"),
         (
@@ -54,7 +60,12 @@ REPOSITORY = {"name": "nemo", "url": "https://git.example/nemo", "commit": "abc1
         (llmb.Job, JOB, {"files": {"a.sh": ""}}, 'Job.files.a.sh: invalid value "a.sh"; expected an absolute path'),
         (llmb.Job, JOB, {"id": ""}, 'Job.id: invalid value ""'),
         (llmb.Job, JOB, {"time_limit_s": None}, "Job.time_limit_s: invalid value None"),
-        (llmb.Job, JOB, {"environment": "venv"}, 'Job.environment: invalid value "venv"'),
+        (
+            llmb.Job,
+            JOB,
+            {"environment": "venv"},
+            'Job.environment: invalid value "venv"; expected an Environment',
+        ),
         (llmb.Mount, {"source": "/a", "target": "/b"}, {"target": "b"}, 'Mount.target: invalid value "b"'),
         (
             llmb.Environment,
@@ -63,7 +74,12 @@ REPOSITORY = {"name": "nemo", "url": "https://git.example/nemo", "commit": "abc1
             'Environment.secrets: invalid value "HF_TOKEN"; expected a list',
         ),
         (llmb.Environment, {}, {"secrets": ["HF-TOKEN"]}, 'Environment.secrets[0]: invalid value "HF-TOKEN"'),
-        (llmb.Environment, {}, {"base": "ubuntu:24.04"}, 'Environment.base: invalid value "ubuntu:24.04"'),
+        (
+            llmb.Environment,
+            {},
+            {"base": "ubuntu:24.04"},
+            'Environment.base: invalid value "ubuntu:24.04"; expected an Image or a Venv',
+        ),
         (llmb.Image, {"ref": "a"}, {"ref": "-v"}, 'Image.ref: invalid value "-v"; expected an image such as'),
         (llmb.Repository, REPOSITORY, {"url": "--upload-pack=x"}, "Repository.url: invalid value"),
         (llmb.Repository, REPOSITORY, {"commit": "-x"}, 'Repository.commit: invalid value "-x"; expected a word'),

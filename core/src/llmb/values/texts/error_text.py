@@ -99,7 +99,12 @@ def format_value(value: Any) -> str:
     if isinstance(value, str):
         text = json.dumps(hide_passwords(value)[:LONGEST_VALUE], ensure_ascii=False)  # JSON escapes what TOML does
         return _cut("".join(map(_visible, text)))
-    return f"a {type(value).__name__}" if attrs.has(type(value)) else _cut(str(value))
+    return with_article(type(value).__name__) if attrs.has(type(value)) else _cut(str(value))
+
+
+def with_article(name: str) -> str:
+    """Return the name of a class with its article: ``a Job``, ``an Image``."""
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 
 
 def _cut(text: str) -> str:

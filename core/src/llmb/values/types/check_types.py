@@ -16,7 +16,7 @@ import attrs
 
 from llmb.values.errors import Fault, RecipeError, SpecError
 from llmb.values.frozen import FrozenMap
-from llmb.values.texts.error_text import REQUIRED_KEY, format_value, unknown_key
+from llmb.values.texts.error_text import REQUIRED_KEY, format_value, unknown_key, with_article
 from llmb.values.types.value_type import BUILT_IN, InvalidValueError, ValueType, accepting, with_prefix
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ def _field_converter(cls: type, name: str) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
         nonlocal field_type
         if field_type is None:
-            field_type = value_type(_hints(cls)[name])
+            field_type = value_type(_hints(cls)[name], of_python=True)
         try:
             return field_type.convert(value)
         except InvalidValueError as error:
@@ -104,32 +104,36 @@ def _hints(cls: type) -> Mapping[str, Any]:
 
 
 @functools.cache
-def value_type(kind: Any) -> ValueType:
-    """Return how values of an annotated type are described and checked."""
+def value_type(kind: Any, *, of_python: bool = False) -> ValueType:
+    """Return how values of an annotated type are described and checked.
+
+    An attrs class is described as a table, or with ``of_python`` by its name, because authors of plugins pass objects.
+    """
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
         return ValueType("a string, a number, true or false, a list or a table", _any, unchanged=_PLAIN)
     if isinstance(kind, TypeVar):  # the options of a plugin
         return ValueType("any value", lambda value: value)
     if origin is Annotated:
-        [*_, found] = [each for each in kind.__metadata__ if isinstance(each, ValueType)] or [value_type(inner[0])]
-        return found
+        stated = [each for each in kind.__metadata__ if isinstance(each, ValueType)]
+        return stated[-1] if stated else value_type(inner[0], of_python=of_python)
     if kind in BUILT_IN:
         return BUILT_IN[kind]
     if origin is Literal:
         return _literal(inner)
     if origin in (Union, types.UnionType):
-        return _union(inner)
-    return _container(kind, origin or kind, inner)
+        return _union(inner, of_python)
+    return _container(kind, origin or kind, inner, of_python)
 
 
-def _container(kind: Any, cls: Any, inner: tuple[Any, ...]) -> ValueType:
+def _container(kind: Any, cls: Any, inner: tuple[Any, ...], of_python: bool) -> ValueType:
     if cls in LISTS:
-        return _list(cls, inner or (Any,), has_any_length=cls is not tuple or not inner or Ellipsis in inner)
+        return _list(cls, inner or (Any, ...), of_python)
     if cls in MAPPINGS:
-        return _mapping(*map(value_type, inner or (str, Any)))
+        return _mapping(*(value_type(each, of_python=of_python) for each in inner or (str, Any)))
     if attrs.has(cls):
-        return ValueType("a table", functools.partial(_from_table, cls=cls))
+        expected = with_article(cls.__name__) if of_python else "a table"
+        return ValueType(expected, functools.partial(_from_table, cls=cls, expected=expected))
     raise TypeError(f"llmb cannot check values of the type {inspect.formatannotation(kind)}")
 
 
@@ -139,9 +143,9 @@ def _literal(choices: tuple[Any, ...]) -> ValueType:
     return accepting(expected, lambda value: type(value) in kinds and value in choices, schema={})
 
 
-def _union(kinds: tuple[Any, ...]) -> ValueType:
+def _union(kinds: tuple[Any, ...], of_python: bool) -> ValueType:
     ordered = sorted(kinds, key=lambda kind: kind is float)  # float is last, so that integers stay integers
-    members = {each: value_type(each) for each in ordered if each is not type(None)}
+    members = {each: value_type(each, of_python=of_python) for each in ordered if each is not type(None)}
     only = next(iter(members.values())) if len(members) == 1 else None
     shown = sorted(members, key=lambda kind: {str: 1, int: 2, float: 3, bool: 4}.get(kind, 0))  # Python may reorder it
     expected = " or ".join(members[kind].expected for kind in shown if not (kind is int and float in kinds))
@@ -160,10 +164,12 @@ def _union(kinds: tuple[Any, ...]) -> ValueType:
     return ValueType(expected, convert, unchanged=unchanged)
 
 
-def _list(cls: Any, inner: tuple[Any, ...], *, has_any_length: bool) -> ValueType:
-    item, make = value_type(inner[0]), LISTS[cls]
+def _list(cls: Any, inner: tuple[Any, ...], of_python: bool) -> ValueType:
+    has_any_length = cls is not tuple or Ellipsis in inner
+    types_of_items = [value_type(each, of_python=of_python) for each in inner if each is not Ellipsis]
+    item, make = types_of_items[0], LISTS[cls]
     expected = f"a list{'' if has_any_length else f' of {len(inner)}'}, each {item.expected}"
-    fixed = None if has_any_length else [value_type(each) for each in inner]
+    fixed = None if has_any_length else types_of_items
     accepted = (list, tuple, set, frozenset) if make in (set, frozenset) else (list, tuple)
 
     def convert(value: Any) -> Any:
@@ -175,7 +181,7 @@ def _list(cls: Any, inner: tuple[Any, ...], *, has_any_length: bool) -> ValueTyp
 
 
 def _mapping(key: ValueType, item: ValueType) -> ValueType:
-    expected = "a table" if item is value_type(Any) else f"a table, each value {item.expected}"
+    expected = "a table" if item.convert is _any else f"a table, each value {item.expected}"
 
     def convert(value: Any) -> Any:
         if isinstance(value, FrozenMap) and (not value or (value.deep and item.convert is _any)):
@@ -221,10 +227,12 @@ def _any(value: Any) -> Any:
     raise InvalidValueError.of(value, value_type(Any).expected)
 
 
-def _from_table(table: Any, cls: Any) -> Any:
+def _from_table(table: Any, cls: Any, expected: str = "a table") -> Any:
     """Return a table as a value of an attrs class. Raise the errors of all fields together."""
     if isinstance(table, cls):
         return table
+    if not isinstance(table, Mapping):
+        raise InvalidValueError.of(table, expected)
     values, errors = _decode_fields(table, cls)
     arguments = {field.alias: values[field.name] for field in attrs.fields(cls) if field.name in values}
     first_error: tuple[Fault, ...] = ()
