@@ -40,6 +40,12 @@ def test_the_framework_that_wrote_a_folder_is_found_in_eight_of_its_logs(llmb: L
     assert llmb("parse", tmp_path, "--framework", "maxtext").err.splitlines()[-1].startswith(known)
 
 
+def test_a_directory_without_logs_is_an_error_about_the_directory(llmb: Llmb, tmp_path: Path) -> None:
+    (tmp_path / "weights.log").write_bytes(bytes(range(256)))
+    answer = llmb("parse", tmp_path)
+    assert (answer.status, answer.err) == (2, f"llmb: {tmp_path}: no logs found; expected a directory with logs\n")
+
+
 @pytest.mark.parametrize("name", ["log-77-{}.out", "attempt_0/{}/stdout.log"])
 def test_the_framework_is_found_if_only_the_last_rank_prints_steps(llmb: Llmb, tmp_path: Path, name: str) -> None:
     for rank in range(20):

@@ -39,7 +39,8 @@ def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry
     If no log has a step, return the first framework that explains a failure, or else the first one that finds one: that
     run failed before its first step. A path is a log or a directory. Of a directory, at most eight logs are read, first
     those whose names differ by more than numbers, and the last log of each name. Raise LogError if a path cannot be
-    read, and SpecError if no installed framework finds a step or a failure, or for a pipe, which can be read only once.
+    read or has no log. Raise SpecError if no installed framework finds a step or a failure, or for a pipe, which can be
+    read only once.
     """
     registry = registry or PluginRegistry()
     names = [str(path) for path in paths]
@@ -56,9 +57,11 @@ def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry
             failed += (each for each in logs if each.failure)
     if failed:
         return min(failed, key=_is_unexplained).framework
+    if not read:
+        raise LogError(*(Fault(message="no logs found", file=name, expected="a directory with logs") for name in names))
     for name in names:
         _reject_unreadable(Path(name))
-    describe = f"`llmb new-plugin NAME --from {shlex.quote(str(read[0])) if read else 'LOG'}`"
+    describe = f"`llmb new-plugin NAME --from {shlex.quote(str(read[0]))}`"
     advice = f"name the framework that wrote it (--framework NAME), or describe it: {describe}"
     raise SpecError(f"no installed framework finds a step in {', '.join(map(_describe_read, names))}; {advice}")
 
