@@ -70,6 +70,10 @@ def test_runs_that_fail_together_before_their_jobs_start_show_the_cause_once(
         failure = {"cause": "no route to a server", "remedy": f"llmb run {run_id}/run.toml --set x=y"}
         return result(run_id=run_id, state="failed", metrics=None, failure=failure, **changes)
 
+    repeats = [failed(run_id, reason="no route to a server", first_repeat="a", repeats=2) for run_id in "ab"]
+    print_results(repeats, judge_sets(repeats))
+    *_, last = capsys.readouterr().out.splitlines()
+    assert " ".join(last.split()) == "no verdict the same as for a"
     started = [{"attempt": 0, "start": 0.0, "end": 1.0}]
     print_results([failed("a"), failed("b"), failed("c", attempts=started), failed("d", attempts=started)])
     shown = " ".join(capsys.readouterr().out.split())

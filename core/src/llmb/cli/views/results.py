@@ -53,11 +53,12 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
             ("record", result.directory),
         ]
         print_named_values((f"  {name}", value) for name, value in rows)
+    named = {failure.cause: f"the same as for {run_id}" for failure, run_id in explained.items()}
     for each in sets:
         if each.repeats > 1:
             heading = Text(f"{each.repeats} repeats", style="bold")
             print_named_values([(heading, llmb.first_names(each.runs, MOST_LISTED))])
-            print_verdict(each.verdict, each.reason)
+            print_verdict(each.verdict, named.get(each.reason, each.reason))
 
 
 def _failure_rows(result: llmb.RunResult, explained: dict[llmb.Failure, str]) -> list[tuple[str, str]]:
