@@ -12,8 +12,9 @@ from llmb.values.job_status import JobStatus
 from llmb.values.run_states import END_STATES
 
 
-def ending(cause: str, *, steps: int = 5, reason: str = "", exit_code: int | None = None, **more: Any) -> Ending:
-    status = JobStatus(state="ended", cause=cause, reason=reason, exit_code=exit_code)  # type: ignore[arg-type]  # a word
+def ending(cause: Any, *, steps: int = 5, reason: str = "", exit_code: int | None = None, **more: Any) -> Ending:
+    job_id = more.pop("job_id", None)
+    status = JobStatus(state="ended", cause=cause, reason=reason, exit_code=exit_code, job_id=job_id)
     return determine_ending(status, steps_done=steps, steps_requested=5, **more)
 
 
@@ -92,7 +93,9 @@ def test_every_ending_has_an_end_state_and_a_reason_unless_all_is_well(cause: st
         (ending("failed", reason="rank 1: exit code 3"), "rank 1: exit code 3 (after 5 of 5 steps)"),
         (ending("out of memory", reason="rank 0"), "out of memory: rank 0 (after 5 of 5 steps)"),
         (ending("node failure", steps=1), "node failure (after 1 of 5 steps)"),
-        (ending("failed", steps=0), "it failed (after 0 of 5 steps)"),
+        (ending("failed", steps=0, job_id="7"), "it failed (after 0 of 5 steps)"),
+        (ending("failed", steps=0, reason="no image"), "no image"),
+        (ending("timeout", steps=0), "hit the time limit after 0 of 5 steps"),
         (ending("lost", steps=1), "the end of the job is unknown (1 of 5 steps done)"),
         (ending("cancelled", steps=1), "cancelled after 1 of 5 steps"),
         (ending("timeout", steps=1), "hit the time limit after 1 of 5 steps"),

@@ -87,7 +87,8 @@ def determine_ending(
         return _end_with_missing_steps(status, steps_done, done, parser_error)
     else:
         entry = CAUSES[cause]
-        reason, remedy = _describe(status, cause, done), status.remedy or entry.remedy
+        started = steps_done > 0 or status.job_id is not None
+        reason, remedy = _describe(status, cause, done, started=started), status.remedy or entry.remedy
         ending = Ending(state=entry.state, cause=cause, reason=reason, remedy=remedy, search_logs=entry.search_logs)
     return attrs.evolve(ending, reason="; ".join(filter(None, (ending.reason, parser_error))))
 
@@ -110,8 +111,8 @@ def _end_with_missing_steps(status: JobStatus, steps_done: int, done: str, parse
     return Ending(state="failed", cause="completed", reason=reason, remedy=remedy, search_logs=True)
 
 
-def _describe(status: JobStatus, cause: Cause, done: str) -> str:
-    """Return one sentence on an unsuccessful end."""
+def _describe(status: JobStatus, cause: Cause, done: str, *, started: bool) -> str:
+    """Return one sentence on an unsuccessful end. A job that did not start has done no steps to mention."""
     entry = CAUSES[cause]
     if cause == "timeout":
         return f"hit the time limit after {done}"
@@ -119,7 +120,7 @@ def _describe(status: JobStatus, cause: Cause, done: str) -> str:
         return f"{status.reason or entry.text} ({done} done)"
     if not entry.search_logs:
         return entry.prefix + (status.reason or cause)
-    return f"{_describe_failure(status, cause)} (after {done})"
+    return _describe_failure(status, cause) + (f" (after {done})" if started else "")
 
 
 def _describe_failure(status: JobStatus, cause: Cause) -> str:
