@@ -49,14 +49,15 @@ def test_a_result_shows_the_metrics_by_which_trainings_are_compared(capsys: pyte
 
 
 @pytest.mark.parametrize(
-    ("wall_s", "attempts", "shown"),
-    [(2.0, 1, False), (9.9, 1, False), (10.0, 1, True), (2.0, 2, True)],
-    ids=["short", "almost", "long", "two attempts"],
+    ("wall_s", "suspended_s", "attempts", "shown"),
+    [(2.0, 0.0, 1, False), (9.9, 0.0, 1, False), (10.0, 0.0, 1, True), (2.0, 0.0, 2, True), (9.0, 1.0, 1, True)],
+    ids=["short", "almost", "long", "two attempts", "suspended"],
 )
 def test_a_job_that_is_short_for_times_in_full_seconds_shows_no_goodput(
-    wall_s: float, attempts: int, shown: bool, capsys: pytest.CaptureFixture[str]
+    wall_s: float, suspended_s: float, attempts: int, shown: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lost = {"requeues_s": 0.0, "spikes_s": 0.0, "other_s": wall_s / 2, "checkpoints_s": 0.0, "suspended_s": 0.0}
+    lost = {"requeues_s": 0.0, "spikes_s": 0.0, "checkpoints_s": 0.0, "suspended_s": suspended_s}
+    lost["other_s"] = wall_s / 2 - suspended_s
     parts = {"productive_s": wall_s / 2, **lost}
     tries = [{"attempt": number, "start": 0.0, "end": wall_s} for number in range(attempts)]
     print_results([result(wall_time={"wall_s": wall_s, **parts}, attempts=tries)])

@@ -134,13 +134,15 @@ def _describe_process(failure: llmb.Failure) -> str:
 def job_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
     """Return rows for goodput, telemetry and attempts.
 
-    A single attempt has a row only if it names the next job. A short job has a goodput only with several attempts.
+    A single attempt has a row only if it names the next job. A short job has a goodput only with several attempts, or
+    if it was suspended.
     """
     rows = []
     if len(result.attempts) > 1 or any(each.followed_by for each in result.attempts):
         rows += [(f"attempt {each.attempt}", _describe_attempt(each)) for each in result.attempts]
-    if result.wall_time and (len(result.attempts) > 1 or result.wall_time.wall_s >= LEAST_WALL_S):
-        rows.append(("goodput", _describe_goodput(result.wall_time)))
+    wall = result.wall_time
+    if wall and (len(result.attempts) > 1 or wall.wall_s >= LEAST_WALL_S or wall.suspended_s):
+        rows.append(("goodput", _describe_goodput(wall)))
     return rows + (_telemetry_rows(result.telemetry) if result.telemetry else [])
 
 
