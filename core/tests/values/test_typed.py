@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 from collections.abc import Callable
 from typing import Any
 
@@ -217,3 +218,9 @@ def test_all_errors_of_a_table_are_returned_with_their_keys(table: Any, lines: l
 
 def test_an_integer_of_a_union_stays_an_integer() -> None:
     assert isinstance(value_type(float | int).convert(3), int)
+
+
+def test_help_shows_the_types_of_a_constructor() -> None:
+    shown = pydoc.plain(pydoc.render_doc(llmb.Phase.__init__))
+    assert "name: typing.Annotated[str, letters, digits and . _ + -]" in shown
+    assert "measured: bool" in shown

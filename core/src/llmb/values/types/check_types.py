@@ -79,22 +79,23 @@ def typed_fields(cls: type, fields: list["attrs.Attribute[Any]"]) -> list["attrs
 
     A converter written at each field would do the same, but type checkers would then accept any value there.
     """
-    return [field if field.converter else field.evolve(converter=_field_converter(cls, field.name)) for field in fields]
+    return [field if field.converter else field.evolve(converter=_field_converter(cls, field)) for field in fields]
 
 
-def _field_converter(cls: type, name: str) -> Callable[[Any], Any]:
+def _field_converter(cls: type, field: "attrs.Attribute[Any]") -> Callable[[Any], Any]:
     """Return a converter that finds the field's type when it is first called: the class is not complete yet."""
     field_type: ValueType | None = None
 
     def check(value: Any) -> Any:
         nonlocal field_type
         if field_type is None:
-            field_type = value_type(_hints(cls)[name], of_python=True)
+            field_type = value_type(_hints(cls)[field.name], of_python=True)
         try:
             return field_type.convert(value)
         except InvalidValueError as error:
-            raise InvalidValueError(*with_prefix(f"{cls.__name__}.{name}", error.errors)) from None
+            raise InvalidValueError(*with_prefix(f"{cls.__name__}.{field.name}", error.errors)) from None
 
+    check.__annotations__["value"] = field.type  # what help() shows for the argument of the constructor
     return check
 
 

@@ -32,7 +32,7 @@ def with_prefix(prefix: str, errors: Iterable[Fault]) -> tuple[Fault, ...]:
     return tuple(attrs.evolve(error, key=f"{prefix}{error.key or ''}") for error in errors)
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class ValueType:
     """A type with its description for messages. ``convert`` returns a value of it, or raises InvalidValueError.
 
@@ -45,6 +45,9 @@ class ValueType:
     convert: Callable[[Any], Any]
     schema: Mapping[str, Any] = attrs.field(factory=dict, eq=False)
     unchanged: frozenset[type] = frozenset()
+
+    def __repr__(self) -> str:
+        return self.expected  # help() shows it in the signatures of constructors
 
 
 def accepting(
