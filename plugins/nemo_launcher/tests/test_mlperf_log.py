@@ -83,6 +83,17 @@ def test_blocks_that_are_counted_by_their_start() -> None:
     assert values_of(steps(*GPT_3, log)) == [(8, 2.5, None, 8), (10, 2.5, None, 2)]
 
 
+def test_blocks_that_end_where_the_next_one_starts() -> None:
+    log = "".join(
+        record("block_start", samples_count=4 * begin)
+        + record("block_stop", samples_count=4 * begin)
+        + stats({"throughput": 8.0, "train_step_time": 0.5}, step_num=begin)
+        for begin in (0, 50, 100)
+    )
+
+    assert values_of(steps(GPT_3[0], log)) == [(50, 0.5, None, 50), (100, 0.5, None, 50)]
+
+
 def test_blocks_with_the_number_of_their_last_step() -> None:
     log = "".join(
         record("block_start", samples_count=4 * (number - 50)) + stats({"throughput": 8.0}, step_num=number)

@@ -50,8 +50,9 @@ class MLPerfRecords:
         elif key == "max_sequence_length" and isinstance(value, int) and value > 0:
             self._sequence_length = value
         elif key == "block_start":
-            step = _count(metadata.get("step"))
+            found, step = self._end_block(metadata), _count(metadata.get("step"))
             self._block = (self._number(metadata) or 0, False) if step is None else (step, True)
+            return found
         elif key == "train_loss":
             return self._read_stats({"train_loss": value}, metadata)
         elif key == "tracked_stats":
