@@ -426,6 +426,14 @@ def test_a_step_time_may_have_tokens_per_second(line: str) -> None:
     assert (step.step, step.time_s, step.tokens_per_s_per_gpu, step.tflops_per_gpu) == (1, 0.5, 32680.36, None)
 
 
+def test_a_step_time_may_have_tokens_and_flops_per_second() -> None:
+    line = "Step Time: 0.25s , 2048.50 tok/s/gpu, GPU utilization: 81.5 MODEL_TFLOP/s/GPU , Peak Mem: 40.5GB"
+
+    [step] = [item for item in parse(lines(line)) if isinstance(item, Step)]
+
+    assert (step.time_s, step.tokens_per_s_per_gpu, step.tflops_per_gpu) == (0.25, 2048.5, 81.5)
+
+
 def test_the_throughput_has_two_names() -> None:
     [step] = series(lines(iteration(1, loss="throughput (TFLOP/s/GPU): 663.5 | "))).steps
 

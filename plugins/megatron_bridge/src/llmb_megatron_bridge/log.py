@@ -56,9 +56,9 @@ _NEEDLES: Mapping[_Part, Sequence[bytes]] = {
 
 _ITERATION = re.compile(rb"iteration +(\d{1,18}) */ *(\d{1,18}+)(?!,\d)")
 _NUMBER = rb"\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?"
+_FLOPS = rb"GPU utilization: (-?%b|nan|inf) ?(?:MODEL_)?TFLOP/s/GPU" % _NUMBER
 _STEP_TIME_LINE = re.compile(
-    rb"Step Time ?: (%b)s(?: GPU utilization: (-?%b|nan|inf) ?(?:MODEL_)?TFLOP/s/GPU| ?, ?(%b) tok/s/gpu)"
-    % (_NUMBER, _NUMBER, _NUMBER)
+    rb"Step Time ?: (%b)s(?: %b| ?, ?(%b) tok/s/gpu(?:, %b)?)" % (_NUMBER, _FLOPS, _NUMBER, _FLOPS)
 )
 _ENDED = re.compile(rb"number of nan iterations: +\d+ ?\|")
 _CLOSED = re.compile(rb"\|\s*\n(?![\s\"|]*(?:[a-z][\w ()/-]*:|\Z))")
@@ -130,8 +130,10 @@ class MegatronLog(LineParser):
     def _read_step_times(self, line: bytes) -> list[Step]:
         """Return the steps, printed before, of which a line of rank 0 has the TFLOP/s."""
         found = []
-        for time_s, tflops, tokens in _STEP_TIME_LINE.findall(line):
+        for time_s, tflops, tokens, other_tflops in _STEP_TIME_LINE.findall(line):
             rates = {"tflops_per_gpu": float(tflops)} if tflops else {"tokens_per_s_per_gpu": float(tokens)}
+            if other_tflops:
+                rates["tflops_per_gpu"] = float(other_tflops)
             step = self._step_times.take_step(StepTime(float(time_s), rates))
             if step and step.tflops_per_gpu is None:
                 found.append(attrs.evolve(step, **rates))  # type: ignore[arg-type]  # floats
