@@ -29,3 +29,9 @@ def test_a_comma_separates_thousands_or_the_number_is_skipped(text: bytes, time_
 def test_a_total_with_commas_is_no_small_total() -> None:
     record = b" iteration 10/ 10,000 | elapsed time per iteration (ms): 10.0 | number of nan iterations: 0 |\n"
     assert list(MegatronLog().feed(record)) == []
+
+
+def test_the_loss_of_2019_follows_its_name_without_a_colon() -> None:
+    text = b" elapsed time per iteration (ms): 310.5 | learning rate 3.0E-06 | lm loss 8.5E+00 | nsp loss 5.5E-01 |\n"
+
+    assert read_fields(text, Meanings()) == ({"time_s": 0.3105, "loss": 8.5}, {})

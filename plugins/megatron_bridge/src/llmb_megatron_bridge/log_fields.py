@@ -72,6 +72,11 @@ def read_fields(record: bytes, meanings: Meanings) -> tuple[dict[str, float], di
         try:
             value = float(text)
         except ValueError:
+            if not text:  # Megatron-LM of 2019: `` lm loss 6.5E+00 ``
+                name, _, text = field.rstrip().rpartition(b" ")
+                meaning, divisor = meanings[name]
+                if not divisor:
+                    continue
             match = _NUMBER.match(text)  # other text follows directly, or the field has two values or a suffix
             if match is None:
                 continue
