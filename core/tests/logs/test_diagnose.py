@@ -419,6 +419,7 @@ MISSING = {
         "/w/command.sh: line 3: /x/train: No such file or directory\n",
         "a program or file does not exist in the image or on the node (/x/train)",
     ),
+    "variable": ("/w/train.sh: line 23: DATA: unbound variable\n", "a script needs a variable that is not set (DATA)"),
     "python": (
         "python: can't open file '/x/train.py': [Errno 2] No such file or directory\n",
         "the program does not exist in the image or on the node",
@@ -438,7 +439,7 @@ def test_a_missing_program_is_the_cause(tmp_path: Path, name: str) -> None:
     assert cause_of(tmp_path, run="".join(f"{rank}: {line}" for rank in range(100)) + EXITED) == cause
 
 
-@pytest.mark.parametrize("name", ["exec", "bash", "sh", "path"])
+@pytest.mark.parametrize("name", ["exec", "bash", "sh", "path", "variable"])
 def test_a_missing_program_is_no_cause_if_the_script_went_on(tmp_path: Path, name: str) -> None:
     line, _ = MISSING[name]
     assert diagnose(write(tmp_path, run=line + "step 1\n" * 5)) is None

@@ -13,6 +13,7 @@ DIED = "another process of the run died"
 GPU_ERROR = "the driver reports a GPU error"
 
 CRASHED = "a process crashed"
+LOGGER = "a logger of metrics could not reach its server or its project"
 CORRUPTED = "a process corrupted its memory"
 MISMATCH = "a library of the image does not match"
 NATIVE = "an exception in native code ended a process"
@@ -21,6 +22,7 @@ NVSHMEM = "NVSHMEM could not use the network"
 CAUSES = {
     "RuntimeError: /te/cuda_driver.cpp:20 in function call: CUDA Error: out of memory": (MEMORY, None),
     "RuntimeError: CUDA driver error: out of memory": (MEMORY, None),
+    "RuntimeError: Triton Error [CUDA]: out of memory": (MEMORY, None),
     "RuntimeError: /te/gemm.cu:1 in function x: CUDA Error: an illegal memory access was encountered": (
         "the program accessed GPU memory that is not its own",
         None,
@@ -56,6 +58,10 @@ CAUSES = {
         "Python cannot start in the job's environment",
         None,
     ),
+    "[n1:12] Signal: Segmentation fault (11)": (f"{CRASHED} (segmentation fault)", None),
+    "[n1:12] Signal: Bus error (7)": (f"{CRASHED} (bus error)", None),
+    "[n1:12] Signal: Floating point exception (8)": (f"{CRASHED} (floating point exception)", None),
+    "[n1:12] Signal: Illegal instruction (4)": (f"{CRASHED} (illegal instruction)", None),
     "double free or corruption (!prev)": (CORRUPTED, None),
     "free(): invalid pointer": (CORRUPTED, None),
     "free(): double free detected in tcache 2": (CORRUPTED, None),
@@ -156,6 +162,25 @@ CAUSES = {
     ),
     "EntryNotFoundError: 404 Client Error. (Request ID: x)": ("a file of the model is missing", None),
     "We had to rate limit your IP (10.0.0.1).": ("the model hub rejects so many requests", None),
+    "wandb.errors.errors.UsageError: No API key configured. Use `wandb login` to log in.": (
+        "a logger of metrics has no account",
+        None,
+    ),
+    "wandb.errors.errors.CommError: Run initialization has timed out after 9.0 sec.": (LOGGER, None),
+    "wandb.errors.errors.CommError: failed to upsert bucket: returned error 403": (LOGGER, None),
+    "huggingface_hub.errors.OfflineModeIsEnabled: Cannot reach https://huggingface.co/a: offline mode is enabled.": (
+        "the job may not use the network, and a file is not in the cache",
+        None,
+    ),
+    "RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: x": (
+        "processes run different collectives",
+        None,
+    ),
+    "RuntimeError: NCCL Error 5: invalid usage (run with NCCL_DEBUG=WARN for details)": (
+        "a program used NCCL incorrectly",
+        None,
+    ),
+    "[n1:12] Signal: Aborted (6)": ("unknown: a process aborted", None),
     "FileNotFoundError: [Errno 2] No such file or directory: '/d/pile_text_document.idx'": (
         "the dataset is missing",
         None,
