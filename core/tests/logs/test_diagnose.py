@@ -66,6 +66,14 @@ def test_the_evidence_has_a_message_that_begins_below_its_exception(tmp_path: Pa
     assert (found.evidence, found.line) == (f"{label}RuntimeError: forked", 3)
 
 
+@pytest.mark.parametrize("parts", [["KeyError", ": ", "'sky'"], ["KeyError", ": 'sky'"]])
+def test_the_evidence_is_joined_if_each_part_of_its_line_has_a_label(tmp_path: Path, parts: list[str]) -> None:
+    lines = ("Traceback (most recent call last):", '  File "a.py", line 3, in <module>', *parts, "")
+    found = last_exception(write(tmp_path, log="".join(f"0: {line}\n" for line in lines)))
+    assert found
+    assert (found.cause, found.evidence, found.line) == ("a process failed with KeyError", "0: KeyError: 'sky'", 3)
+
+
 def test_the_evidence_ends_before_the_traceback_of_another_process(tmp_path: Path) -> None:
     frame = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n'
     found = last_exception(write(tmp_path, log=f"{frame}ValueError: bad config:\n{frame}ValueError: other\n"))
@@ -452,6 +460,10 @@ LAUNCHERS = {
     "mpi": (
         "mpirun noticed that process rank 3 with PID 0 on node n7 exited on signal 9 (Killed).\n",
         "unknown: a process ended with signal 9",
+    ),
+    "launch": (
+        "subprocess.CalledProcessError: Command '['python3', '-u', 'a.py']' died with <Signals.SIGKILL: 9>.\n",
+        "unknown: a process ended with SIGKILL (killed, often because the host is out of memory)",
     ),
     "mpi exit": ("Primary job  terminated normally, but 1 process returned\n", "unknown: a process of the run failed"),
 }

@@ -22,10 +22,10 @@ from llmb.logs.failures.exceptions import (
     first_exception,
     read_tail,
 )
-from llmb.logs.failures.failure_evidence import LONGEST_LINE
+from llmb.logs.failures.failure_evidence import with_message
 from llmb.logs.failures.launcher_reports import find_reported_exception, follows_report, order_reports, read_report
 from llmb.logs.failures.signature_files import known_signatures, signature_of_exception
-from llmb.logs.failures.signature_search import Hit, SignatureSearch, line_at, search_signatures, text_below, text_of
+from llmb.logs.failures.signature_search import Hit, SignatureSearch, line_at, search_signatures, text_of
 from llmb.logs.failures.survived_errors import find_continuation
 from llmb.logs.processes import NOBODY, Process, Processes
 from llmb.logs.rank_in_file_name import processes_of_logs
@@ -239,10 +239,7 @@ class Diagnosis:
     def _exception(self, path: Path, error: TailLine, process: Process = NOBODY) -> Failure:
         signature = signature_of_exception(exception_in(error.line))
         failure = self._failure(signature, path, error.offset, signature.cause, process)
-        if not failure.evidence.endswith(":"):
-            return failure
-        message = text_below(path, error.offset)  # of an exception whose message begins with a line end
-        return attrs.evolve(failure, evidence=f"{failure.evidence} {message}".strip()[:LONGEST_LINE])
+        return attrs.evolve(failure, evidence=with_message(path, error.offset, failure.evidence))
 
     def _report(self, hit: Hit, errors: _Errors) -> Failure:
         """Return an unknown cause, with the last error or line of the process that ended first as evidence."""

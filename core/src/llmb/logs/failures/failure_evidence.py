@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from llmb.logs.ansi_escapes import without_escapes
+from llmb.logs.ansi_escapes import plain_text, without_escapes
 from llmb.logs.failures.exceptions import find_errors, read_tail
-from llmb.logs.read_blocks import end_of
+from llmb.logs.rank_labels import split_label
+from llmb.logs.read_blocks import end_of, read_part
 
 TAIL = 64 << 10
 """Bytes at the end of a log that are read."""
+
+MESSAGE = 4 << 10
+"""Bytes after the beginning of an exception in which its message may begin."""
 
 LAST_LINES = 3
 LONGEST_LINE = 400
@@ -29,3 +33,20 @@ def log_tail(logs: Iterable[Path]) -> str:
 def as_evidence(line: bytes) -> str:
     """Return a line as text without colours, at most `LONGEST_LINE` characters of it."""
     return without_escapes(line)[0].decode(errors="replace").strip()[:LONGEST_LINE]
+
+
+def with_message(path: Path, offset: int, evidence: str) -> str:
+    """Return the evidence of the exception at ``offset`` with its message, if it begins below the exception.
+
+    A message may begin with a line end. srun labels each part of a line that a process writes in several parts, so
+    that the message begins with the colon.
+    """
+    (label, _), *below = map(split_label, plain_text(read_part(path, offset, offset + MESSAGE)).splitlines())
+    texts = filter(None, (as_evidence(line) for of_rank, line in below if of_rank == label))
+    text = next(texts, "")
+    if not evidence.endswith(":"):
+        if not text.startswith(":"):
+            return evidence
+        evidence, text = f"{evidence}:", text[1:].strip() or next(texts, "")
+    message = "" if text.startswith("Traceback (most recent") else text
+    return f"{evidence} {message}".strip()[:LONGEST_LINE]

@@ -280,11 +280,3 @@ def raw_line_at(path: Path, offset: int) -> bytes:
     """Return the bytes of the line at ``offset``, as those of `line_at`. The lines above it are not read."""
     prefix, rest, _ = line_around(path, offset, OVERLAP, AROUND)
     return prefix + rest
-
-
-def text_below(path: Path, offset: int) -> str:
-    """Return the first text of the same rank below the line at ``offset``, or "" if it is far or a traceback."""
-    (label, _), *below = map(split_label, plain_text(read_part(path, offset, offset + BELOW)).splitlines())
-    texts = (as_evidence(line) for of_rank, line in below if of_rank == label)
-    text = next(filter(None, texts), "")
-    return "" if text.startswith("Traceback (most recent") else text
