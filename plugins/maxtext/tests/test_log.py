@@ -455,3 +455,13 @@ def test_the_reason_why_a_training_stopped(tmp_path: Path, message: str, cause: 
 
     assert parsed.failure
     assert (parsed.status, parsed.failure.cause) == ("incomplete", cause)
+
+
+def test_a_training_that_aborts_because_of_an_infinite_loss(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("completed step: 0, seconds: 0.5, loss: inf\nAborting training due to Inf loss.\n")
+
+    parsed = llmb.parse([log], framework="maxtext")
+
+    assert parsed.failure
+    assert (parsed.status, parsed.failure.cause) == ("incomplete", "the loss became infinite")
