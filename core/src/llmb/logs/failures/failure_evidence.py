@@ -38,8 +38,8 @@ def as_evidence(line: bytes) -> str:
 def with_message(path: Path, offset: int, evidence: str) -> str:
     """Return the evidence of the exception at ``offset`` with its message, if it begins below the exception.
 
-    A message may begin with a line end. srun labels each part of a line that a process writes in several parts, so
-    that the message begins with the colon.
+    A message may begin with a line end. Launchers label each part of a line that a process writes in several parts,
+    so the message may begin with the colon.
     """
     (label, _), *below = map(split_label, plain_text(read_part(path, offset, offset + MESSAGE)).splitlines())
     texts = filter(None, (as_evidence(line) for of_rank, line in below if of_rank == label))
