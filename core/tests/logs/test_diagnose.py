@@ -400,6 +400,17 @@ def test_lines_of_several_ranks_between_one_another_do_not_hide_an_exception_wit
     assert found.cause == "a process failed with zlib.error"
 
 
+def test_an_exception_between_the_carets_of_other_ranks_is_found(tmp_path: Path) -> None:
+    """Python marks the code of a frame with carets, and several ranks without labels write at the same time."""
+    frame = '  File "a.py", line 3, in <module>\n'
+    log = f"Traceback (most recent call last):\n{frame}{frame}    main()main()\n  ^^^^^^ ^^\n"
+
+    found = last_exception(write(tmp_path, log=f"{log}^^KeyError^^: ^'sky'^^\n"))
+
+    assert found
+    assert (found.cause, found.line) == ("a process failed with KeyError", 6)
+
+
 @pytest.mark.parametrize("text", ["train.error: no data", "valid.error: 0.12", "cache.timeout: 30"])
 def test_the_name_of_a_logger_is_no_exception(tmp_path: Path, text: str) -> None:
     assert last_exception(write(tmp_path, run=f"step 1\n{text}\n")) is None

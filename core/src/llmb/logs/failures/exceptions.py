@@ -129,7 +129,7 @@ def exception_in(line: bytes) -> str:
     text = split_label(plain_text(line))[1]
     if margin := _MARGIN.match(text):
         text = text[margin.end() :]
-    text = text.strip()
+    text = _without_carets(text).strip()
     match = _NAME.match(text)
     if not match or _FROM_OTHERS.search(text) or text.startswith(b"Fatal Python error"):
         return ""
@@ -139,6 +139,11 @@ def exception_in(line: bytes) -> str:
     name = joined[1] if joined else match[2]
     is_common = name in (b"Error", b"Exception") or name[:1].islower()
     return (match[0].rstrip(b": ") if is_common else name).decode()
+
+
+def _without_carets(text: bytes) -> bytes:
+    """Return a line without the carets that other ranks wrote into it, which mark code in their tracebacks."""
+    return text.replace(b"^", b"")
 
 
 def find_errors(tail: bytes, reports: Callable[[bytes], object] = lambda _line: False) -> list[TailLine]:
@@ -215,7 +220,7 @@ class _Rank:
         The line may show that the last error was not the final one.
         """
         frames, self.frames = self.frames, []
-        stripped = text.strip()
+        stripped = _without_carets(text).strip()
         if CHAINED.match(stripped) and self.last_error:
             self.last_error.kind = "ignored error"
             return False
