@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs.failures.diagnose import diagnose
+from llmb.logs.failures.diagnose import diagnose, last_exception
 
 MEMORY = "the accelerator is out of memory"
 DIED = "another process of the run died"
@@ -254,3 +254,14 @@ def test_a_node_that_ssh_could_not_reach_is_named(tmp_path: Path, line: str) -> 
 
     assert found is not None
     assert (found.cause, found.host) == ("the launcher could not reach a node", "node044")
+
+
+def test_the_end_of_a_dataset_has_a_remedy(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text('step 1\nTraceback (most recent call last):\n  File "a.py", line 3, in <module>\nStopIteration\n')
+
+    found = last_exception([log])
+
+    assert found is not None
+    assert (found.cause, found.origin) == ("a process failed with StopIteration", "user")
+    assert "no more samples" in found.remedy
