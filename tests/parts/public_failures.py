@@ -117,6 +117,11 @@ FAILED = {
     "invalid credential": (launched("n1", "Invalid job credential"), CREDENTIAL, None, "n1"),
     # mknoxnv/ubuntu-slurm 4
     "prolog": (launched("hpc", "Job prolog failed"), "the prolog of a node failed", None, "hpc"),
+    # StanfordLegion/gasnet 25
+    "launch that timed out": (
+        "srun: error: timeout waiting for task launch, started 3 of 4 tasks\nsrun: StepId=7.0 aborted before step "
+        "completely launched.\n", "a node did not start its ranks", None, None,
+    ),
     "other reason of a launch": (
         launched("n2", "Communication connection failure"), "a node did not start its ranks", None, "n2",
     ),
