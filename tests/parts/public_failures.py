@@ -139,6 +139,8 @@ FAILED = {
         "srun: error: Unable to confirm allocation for job 724: Invalid job id specified\n",
         "the job's allocation has ended", None, None,
     ),
+    # hpc-community.unige.ch/t/4195
+    "expired job": ("srun: error: Slurm job 724 has expired\n", "the job's allocation has ended", None, None),
     "munge": (
         'srun: error: Munge encode failed: Failed to access "/var/run/munge/munge.socket.2": No such file\n'
         "srun: error: Unable to allocate resources: Protocol authentication error\n",
