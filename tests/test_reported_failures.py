@@ -253,6 +253,11 @@ REPORTED = {
         FRAMES + "RuntimeError: Using x requires setting the environment variable CUDA_DEVICE_MAX_CONNECTIONS to 1\n",
         "the variable CUDA_DEVICE_MAX_CONNECTIONS is not 1", None, None,
     ),
+    "variable of NCCL that Megatron checks": (
+        FRAMES + "AssertionError: Setting NCCL_GRAPH_REGISTER=0 to avoid illegal memory access when using CUDA Graph "
+        "with a=expandable_segments:True.\n",
+        "CUDA graphs with expandable segments need NCCL_GRAPH_REGISTER=0", None, None,
+    ),
     "checkpoint of Megatron": (
         FRAMES + "AssertionError: OptimizerParamScheduler: class input value 1e-06 and checkpointvalue 1e-05 for "
         "minimum learning rate do not match\n",

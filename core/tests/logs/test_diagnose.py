@@ -194,6 +194,11 @@ def test_an_exception_about_a_lost_connection_is_evidence_and_no_cause(tmp_path:
     )
 
 
+def test_an_exception_about_a_variable_of_nccl_is_a_cause(tmp_path: Path) -> None:
+    line = "AssertionError: set NCCL_DEBUG first\n"
+    assert cause_of(tmp_path, rank0=VICTIM, rank1=line) == "a process failed with AssertionError"
+
+
 def test_an_exception_that_is_a_secondary_signature_is_no_cause(tmp_path: Path) -> None:
     line = "RuntimeError: [transport/tcp/pair.cc:553] Connection closed by peer [::1]:42\n"
     assert cause_of(tmp_path, rank0=line) == "another process of the run died (::1)"

@@ -78,7 +78,7 @@ _TRACKER = b'multiprocessing/resource_tracker.py"'
 """Part of a stack frame of the process that cleans up for others. Its exceptions mean nothing."""
 
 _FROM_OTHERS = re.compile(
-    rb"\bDist\w+Error|ChildFailedError|\bConnection\w*Error|BrokenPipeError|TimeoutError|NCCL|\bnccl[A-Z]|[Gg]loo"
+    rb"\bDist\w+Error|ChildFailedError|\bConnection\w*Error|BrokenPipeError|TimeoutError|NCCL(?!_)|\bnccl[A-Z]|[Gg]loo"
     rb"|\b(?:Actor(?:Died|Unavailable)|NodeDied|WorkerCrashed)Error\b|HCCL|\bHccl[A-Z]"  # of Ray; NCCL of Ascend
     rb"|\b(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED): "  # the status codes of gRPC
     rb"|^(?:[\w.]+\.)?(?:KeyboardInterrupt|SystemExit|SignalException|SIGTERMException|GeneratorExit)\b"
