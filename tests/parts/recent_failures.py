@@ -352,6 +352,14 @@ FAILED = {
                 "Search for `cudaErrorStreamCaptureUnsupported' in the documentation.\n"),
         "the program made a call that a CUDA graph does not allow", 3, None,
     ),
+    "stream that a graph does not join": (
+        of_rank(3, "torch.AcceleratorError: CUDA error: capturing stream has unjoined work\n"),
+        "the program made a call that a CUDA graph does not allow", 3, None,
+    ),
+    "copy in a graph": (
+        of_rank(3, "RuntimeError: Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU "
+                "tensor is pinned.\n"), "the program made a call that a CUDA graph does not allow", 3, None,
+    ),
     "plans of cuDNN": (
         of_rank(1, "RuntimeError: /opt/f16.cu:373 in function operator(): cuDNN Error: [cudnn_frontend] Error: No "
                 "execution plans support the graph.. For more information, enable logging.\n"),
