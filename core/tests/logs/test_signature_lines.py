@@ -42,6 +42,9 @@ CAUSES = {
     ),
     "/src/host/transport/transport.cpp:420: non-zero status: 7 connect EPS failed ": (NVSHMEM, None),
     "/src/host/init/init.cu:1080: nvshmem initialization failed, exiting": ("NVSHMEM could not start", None),
+    "/src/host/init/init.cu:1149: non-zero status: 7 nvshmem_bootstrap failed ": ("NVSHMEM could not start", None),
+    "/host/nvshmemx_api.h:63: non-zero status: 7: Connection timed out, exiting... aborting due to error in "
+    "nvshmemi_init_thread ": ("NVSHMEM could not start", None),
     "/w/run.sh: line 20:  1234 Segmentation fault      python train.py": (
         f"unknown: {CRASHED} (Segmentation fault)",
         None,
