@@ -117,6 +117,11 @@ FAILED = {
         "slurmstepd: error: *** STEP 348.0 ON n53 CANCELLED AT 2026-08-22T09:51:30 ***\nsrun: error: n56: task 1: "
         "Killed\n", "an MPI call failed (MPI_Send)", None, "n53",
     ),
+    # NVIDIA-NeMo/Megatron-Bridge 665: Open MPI does not know its host before it has started
+    "start of Open MPI": (
+        "*** An error occurred in MPI_Init_thread\n*** on a NULL communicator\n*** MPI_ERRORS_ARE_FATAL (processes in "
+        "this communicator will now abort)\n", "an MPI call failed (MPI_Init_thread)", None, None,
+    ),
     "wrapped report of Open MPI": (
         "mpirun noticed that process rank 2 with PID 0 on node\ngpu7.x.edu exited \non signal 6 (Aborted).\n",
         "unknown: a process ended with signal 6", 2, "gpu7.x.edu",
