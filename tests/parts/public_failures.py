@@ -35,6 +35,13 @@ def launched(node: str, reason: str) -> str:
     )
 
 
+def of_xla(last_error: str) -> str:
+    return (
+        "3: jax.errors.JaxRuntimeError: INTERNAL: RCCL operation ncclGroupEnd() failed: unhandled cuda error (run with "
+        f"NCCL_DEBUG=INFO for details). Last NCCL warning(error) log entry (may be unrelated) '{last_error}'.\n"
+    )
+
+
 def root_cause(traceback: str, code: int = 1) -> str:
     """Return the report of torchrun about rank 3, with its traceback, and about one that torchrun ended."""
     indented = traceback.replace("\n", "\n  ")
@@ -138,6 +145,26 @@ FAILED = {
     "ended allocation": (
         "srun: error: Unable to confirm allocation for job 724: Invalid job id specified\n",
         "the job's allocation has ended", None, None,
+    ),
+    # amd-agi/maxtext-slurm: XLA left too little memory for other libraries
+    "memory of ROCm": (
+        ":0:rocdevice.cpp :3583: 7d us: Aborting with error : HSA_STATUS_ERROR_OUT_OF_RESOURCES: The runtime failed to "
+        "allocate. Available Free mem : 24 MB\nAborted\n", "the accelerator is out of memory", None, None,
+    ),
+    "queue of ROCm": (
+        "Queue 0x7f Aborting with error : HSA_STATUS_ERROR_OUT_OF_RESOURCES: x. Available Free mem : 24576 MB\n",
+        "a GPU or its driver failed (HSA_STATUS_ERROR_OUT_OF_RESOURCES: the GPU has no memory or no registers left)",
+        None, None,
+    ),
+    "buffers of NCCL under XLA": (
+        of_xla("Failed to CUDA calloc 6291456 bytes"), "the accelerator is out of memory", 3, None,
+    ),
+    "call of NCCL under XLA": (
+        of_xla("Cuda failure 1 'invalid argument'"), "a GPU call of NCCL failed (invalid argument)", 3, None,
+    ),
+    "channels of MSCCL": (
+        of_xla("MSCCL: number of channels available (28) less than required (32)"),
+        "RCCL has fewer channels than its algorithm (MSCCL) needs", 3, None,
     ),
     # hpc-community.unige.ch/t/4195
     "expired job": ("srun: error: Slurm job 724 has expired\n", "the job's allocation has ended", None, None),
