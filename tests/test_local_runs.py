@@ -61,6 +61,16 @@ def test_a_job_of_this_machine_has_one_attempt_and_a_goodput(toy: Any) -> None:
     assert sum(run["wall_time"][name] for name in parts) == pytest.approx(run["wall_time"]["wall_s"])
 
 
+def test_settings_of_bash_that_the_user_exports_do_not_disturb_a_run(
+    toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "settings").write_text("echo welcome; cd /; set -e\n")
+    monkeypatch.setenv("BASH_ENV", str(tmp_path / "settings"))
+    monkeypatch.setenv("BASH_FUNC_cd%%", "() { echo $1; }")
+    monkeypatch.setenv("CDPATH", "/usr")
+    assert toy.run(framework={"task": "data"})["state"] == "completed"
+
+
 # what happens to processes
 
 

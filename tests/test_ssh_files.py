@@ -98,7 +98,7 @@ def test_files_are_written_and_read_without_perl(tmp_path: Path, monkeypatch: py
 
     tools = tmp_path / "bin"
     tools.mkdir()
-    for name in ("bash", "cat", "dd", "grep", "gzip", "head", "mv", "stat", "tar", "timeout", "rm", "xargs"):
+    for name in ("bash", "cat", "dd", "env", "grep", "gzip", "head", "mv", "stat", "tar", "timeout", "rm", "xargs"):
         (tools / name).symlink_to(str(shutil.which(name)))
     (tmp_path / ".bash_profile").write_text(f"export PATH={tools}\n")
     with Sshd(env={"HOME": str(tmp_path)}) as server:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import socket
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -83,20 +81,6 @@ def test_commands_are_in_no_process_list(host: Any) -> None:
     listing = host.run("word=un; word=${word}seen; : secret-$word; ps -eww -o args").stdout
     assert "bash" in listing
     assert "secret-" not in listing
-
-
-@pytest.mark.slow
-def test_profiles_can_set_variables_but_not_disturb_commands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any
-) -> None:
-    profile = "echo welcome; echo oh >&2; read -r line; export SITE='the site' BASH_ENV=~/.bashrc\n"
-    (tmp_path / ".bash_profile").write_text(profile)
-    (tmp_path / ".bashrc").write_text("echo hello\n")
-    with Sshd(env={"HOME": str(tmp_path)}) as server:
-        for name, value in server.env.items():
-            monkeypatch.setenv(name, value)
-        answer = connect().run('echo "$SITE"')
-    assert (answer.stdout, answer.stderr) == ("the site\n", "")
 
 
 def test_small_packets_are_sent_immediately(host: Any) -> None:
@@ -273,84 +257,6 @@ def test_the_configuration_sets_the_interval_of_keepalive_messages(
         for _ in range(3):  # the first bytes may be the last ones of the command
             sent = network.bytes_up
             assert wait_until(lambda sent=sent: network.bytes_up > sent)
-
-
-@pytest.mark.slow
-def test_an_account_without_a_shell_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any) -> None:
-    with Sshd(settings={"ForceCommand": "echo This account is not available; exit 1"}) as server:
-        for name, value in server.env.items():
-            monkeypatch.setenv(name, value)
-        with pytest.raises(
-            TargetError, match=r"cannot start bash on cluster for this user: .*This account is not available"
-        ):
-            connect().run("true")
-
-
-@pytest.mark.parametrize(
-    ("profile", "reason"),
-    [
-        ("exec true", "the login shell ended; "),
-        ("set -e; echo welcome >&2; echo no quota left >&2; false", r"the login shell ended \(no quota left\); "),
-    ],
-)
-def test_a_profile_that_starts_another_shell_or_exits_is_named_with_a_check(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any, profile: str, reason: str
-) -> None:
-    (tmp_path / ".bash_profile").write_text(f"{profile}\n")
-    with Sshd(env={"HOME": str(tmp_path)}) as server:
-        for name, value in server.env.items():
-            monkeypatch.setenv(name, value)
-        with pytest.raises(TargetError, match=f"cannot start bash on cluster for this user: {reason}") as caught:
-            connect().run("true")
-        check = str(caught.value).split("`")[1]
-        assert check == "ssh cluster 'bash -lc date'"
-        config = f"-F {server.ssh}/config -o UserKnownHostsFile={server.ssh}/known_hosts"
-        command = shlex.split(check.replace("ssh ", f"ssh {config} "))
-        assert subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout == b""  # OpenSSH reads no $HOME
-
-
-@pytest.mark.parametrize(
-    ("profile", "settings", "reason"),
-    [
-        ("kill -KILL $PPID", {}, "the connection was lost"),
-        ("", {"MaxSessions": "0"}, r"the server opened no session \(.*\)"),
-    ],
-)
-def test_a_connection_without_a_shell_is_no_error_of_a_profile(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    connect: Any,
-    profile: str,
-    settings: dict[str, str],
-    reason: str,
-) -> None:
-    (tmp_path / ".bash_profile").write_text(f"{profile}\n")
-    with Sshd(settings=settings, env={"HOME": str(tmp_path)}) as server:
-        for name, value in server.env.items():
-            monkeypatch.setenv(name, value)
-        with pytest.raises(TargetError, match=f"^cannot start bash on cluster for this user: {reason}$"):
-            connect().run("true")
-
-
-def test_llmb_logs_in_once_if_the_server_refuses_a_session(monkeypatch: pytest.MonkeyPatch, connect: Any) -> None:
-    with Sshd(settings={"MaxSessions": "0"}) as server:
-        for name, value in server.env.items():
-            monkeypatch.setenv(name, value)
-        with pytest.raises(TargetError, match="the server opened no session"):
-            connect().run("true")
-        assert server.log.read_text().count("Accepted publickey") == 1
-
-
-def test_a_connection_that_is_lost_before_bash_runs_is_opened_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any
-) -> None:
-    cut = f"[ -e {tmp_path}/cut ] || {{ touch {tmp_path}/cut; kill -KILL $PPID; }}"
-    (tmp_path / ".bash_profile").write_text(f"{cut}\n")
-    with Sshd(env={"HOME": str(tmp_path)}) as server:
-        for name, value in server.env.items():
-            monkeypatch.setenv(name, value)
-        assert connect().run("echo here").stdout == "here\n"
-    assert (tmp_path / "cut").exists()
 
 
 # failures during a command

@@ -14,6 +14,7 @@ import pytest
 from llmb.files import resource_text
 from llmb.hosts import local_host as local
 from llmb.hosts.local_host import LocalHost
+from llmb.hosts.ssh.shell import COMMAND
 from llmb.values.errors import TargetError, UnknownOutcomeError, UnreadableFileError
 
 
@@ -65,34 +66,53 @@ def test_the_time_limit_of_idle_logins_does_not_end_a_read(monkeypatch: pytest.M
     assert LocalHost().run("read -r line < <(sleep 1.5; echo late); echo $line").stdout == "late\n"
 
 
+SETTINGS = {
+    "BASHOPTS": "nocasematch",
+    "BASH_ENV": "settings",
+    "BASH_FUNC_echo%%": "() { builtin echo function; }",
+    "CDPATH": "/usr",
+    "GREP_OPTIONS": "-n",
+    "POSIXLY_CORRECT": "1",
+    "SHELLOPTS": "errexit",
+}
+CHECK = "false; [[ a = A ]]; echo $?; shopt -qo posix; echo $?; pwd; cd bin; env | grep ^GREP"
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the current directory, with settings of bash exported and a file of BASH_ENV that changes everything."""
+    (tmp_path / "settings").write_text("echo welcome; cd /; set -e\n")
+    monkeypatch.chdir(tmp_path)
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    return tmp_path
+
+
+@pytest.mark.parametrize("script", [CHECK, f"bash -p -c {shlex.quote(CHECK)}"])
+def test_exported_settings_of_bash_disturb_no_script(settings: Path, script: str) -> None:
+    assert LocalHost().run(script).stdout == f"1\n1\n{settings}\n"
+
+
+def test_exported_settings_of_bash_disturb_no_script_of_a_job_and_functions_reach_it(settings: Path) -> None:
+    script = "false; [[ a = A ]] || pwd; echo"
+    assert LocalHost().run(f"bash -c {shlex.quote(script)}").stdout == f"{settings}\nfunction\n"
+
+
+@pytest.mark.usefixtures("settings")
 def test_the_shell_of_a_connection_ignores_exported_settings_of_bash() -> None:
-    env = {**os.environ, "TMOUT": "1", "POSIXLY_CORRECT": "1"}
-    with subprocess.Popen(["bash", "-s", "first"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as shell:
+    mark, env = "first", {**os.environ, "TMOUT": "1"}
+    login = ["sh", "-c", COMMAND.format(mark=mark)]
+    with subprocess.Popen(login, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as shell:
         assert shell.stdin
         assert shell.stdout
         shell.stdin.write(resource_text("llmb.hosts.ssh", "shell.sh").encode())
         shell.stdin.flush()
-        assert shell.stdout.readline() == b"first 0\n"
+        assert b"first 0\n" in iter(shell.stdout.readline, b"")
         time.sleep(1.5)
-        output, _ = shell.communicate(b"second 16 10\nshopt -qo posix\n", timeout=60)
-        assert output == b"second 1\n"
-
-
-def test_bash_env_disturbs_no_script_and_reaches_jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (file := tmp_path / "my rc").write_text("echo welcome\n")
-    monkeypatch.setenv("BASH_ENV", str(file))
-    assert LocalHost().run("echo hi").stdout == "hi\n"
-    assert LocalHost().run("bash -c 'echo job'").stdout == "welcome\njob\n"
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("SHELLOPTS", "errexit"), ("BASHOPTS", "nocasematch"), ("POSIXLY_CORRECT", "1")]
-)
-def test_exported_settings_of_bash_disturb_no_script(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    monkeypatch.setenv(name, value)
-    script = "false; [[ a = A ]]; echo $?; shopt -qo posix; echo $?"
-    assert LocalHost().run(script).stdout == "1\n1\n"
-    assert LocalHost().run(f"bash -c {shlex.quote(script)}").stdout == "1\n1\n"
+        command = f"{CHECK}; exit 3\n".encode()
+        output, _ = shell.communicate(b"second %d 10\n%b" % (len(command), command), timeout=60)
+        assert output.decode().split()[:2] == ["1", "1"]
+        assert output.endswith(b"second 3\n")
 
 
 def test_missing_bash_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ out_of_memory_kills() {
 kills_before=$(out_of_memory_kills)
 
 set -m # the job and the timers get process groups of their own
-if [ -e cancelled ]; then (exit 143) & else bash job.sh & fi
+if [ -e cancelled ]; then (exit 143) & else bash -p job.sh & fi
 job=$!
 exec 7>&- 2>/dev/null # bash would report in the log of the job that a signal ended it, as `ended` does
 start_time "$job" job_start

@@ -1,7 +1,6 @@
 """Host for the machine on which llmb runs."""
 
 import os
-import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from llmb.files import write_atomically
+from llmb.hosts.bash_settings import VARIABLES
 from llmb.hosts.command_log import log_command
 from llmb.hosts.read_limit import read_limit
 from llmb.values.errors import TargetError, UnknownOutcomeError, UnreadableFileError
@@ -39,10 +39,10 @@ class LocalHost:
         """
         log_command("this machine", script)
         # bash reads a script on standard input byte by byte, but a sourced file in blocks
-        text = "{\n" + _restore_bash_env() + script + "\n} </dev/null\n"
+        text = "{\n" + script + "\n} </dev/null\n"
         try:
             bash = subprocess.Popen(
-                ["bash", "-c", ". /dev/stdin"],
+                ["bash", "-p", "-c", ". /dev/stdin"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -105,23 +105,13 @@ def _open_without_wait(path: str, flags: int) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of this process, with HOME added if it is unset, as under cron or systemd.
+    """Return the environment of this process without the user's settings of bash.
 
-    TMOUT is left out: sites set it to end idle logins, and bash takes it as a time limit of every ``read``. So is
-    BASH_ENV, a file that bash reads before a script: what the file prints would be in the output of the script.
-    SHELLOPTS, BASHOPTS and POSIXLY_CORRECT change how bash reads a script. Some CI systems export ``errexit``, which
-    would lose a job.
+    HOME is added if it is unset, as under cron or systemd.
     """
     home = os.path.expanduser("~")  # unlike Path.home(), does not raise if the user has no home directory
-    disturbing = ("TMOUT", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "POSIXLY_CORRECT")
-    own = {name: value for name, value in os.environ.items() if name not in disturbing}
+    own = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     return {"HOME": home if os.path.isabs(home) else "/", **own}
-
-
-def _restore_bash_env() -> str:
-    """Return bash that exports BASH_ENV for the jobs that a script starts, if the user exports it."""
-    file = os.environ.get("BASH_ENV")
-    return f"export BASH_ENV={shlex.quote(file)}\n" if file else ""
 
 
 @contextmanager

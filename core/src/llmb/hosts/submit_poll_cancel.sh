@@ -16,7 +16,7 @@ submit() {
       [ "$4" = again ] || { forget_secrets . && exit 0; }
       rm -f started queued begun time_limit ended failed cancelled timed_out no_grace
     fi
-    LLMB_DETACHED=$1 LLMB_RUN_DIR=$1 setsid bash supervise.sh "$1" "$2" "$3" >out.log 2>&1 </dev/null &
+    LLMB_DETACHED=$1 LLMB_RUN_DIR=$1 setsid bash -p supervise.sh "$1" "$2" "$3" >out.log 2>&1 </dev/null &
   )
 }
 

@@ -12,6 +12,7 @@ import attrs
 from paramiko import ChannelException, SSHException, Transport
 
 from llmb.files import resource_text
+from llmb.hosts.bash_settings import VARIABLES
 from llmb.hosts.ssh.connection_watchdog import SILENCE_S, ConnectionWatchdog, responds
 from llmb.values.errors import UnknownOutcomeError, UnreachableError
 
@@ -20,7 +21,8 @@ GRACE_S = 10  # after its timeout, a command that still runs on the host is kill
 BLOCK = 1 << 20
 
 # Every login shell parses these words in the same way. The profiles cannot consume our standard input.
-COMMAND = "exec sh -c 'exec bash -lc \"exec bash -s {mark} <&3 3<&-\" 3<&0 </dev/null'"
+WITHOUT_SETTINGS = " ".join(["env", *(f"-u {name}" for name in VARIABLES)])  # bash cannot unset SHELLOPTS itself
+COMMAND = f"exec sh -c 'exec bash -lc \"exec {WITHOUT_SETTINGS} bash -p -s {{mark}} <&3 3<&-\" 3<&0 </dev/null'"
 
 
 @attrs.frozen

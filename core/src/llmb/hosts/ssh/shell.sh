@@ -9,14 +9,10 @@ print_end() {
   printf '%s' "$1" >&2
 }
 
-# bash would read the file BASH_ENV before each command; what the file prints would be in the output of the command
-unset BASH_ENV
-unset POSIXLY_CORRECT # changes how bash reads commands
-unset TMOUT # sites set it to end idle logins; bash takes it as a time limit of every `read`
 print_end "$1" 0 # end of the output of the profiles
 while read -r mark bytes limit_s; do
   head -c "$bytes" | {
-    timeout -k 5 "$limit_s" bash -s 3>&2 2>/dev/null # bash warns first if the host lacks the locale of the profile
+    timeout -k 5 "$limit_s" bash -p -s 3>&2 2>/dev/null # bash warns first if the host lacks the locale of the profile
     status=$?
     cat >/dev/null # input that the command did not read
     exit "$status"
