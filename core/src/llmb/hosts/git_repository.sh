@@ -25,7 +25,7 @@ fetch() {
     logged fetch --progress "$url" '+refs/*:refs/fetched/*'
 }
 
-command -v git >/dev/null || fail "git is not installed on $(hostname)"
+command -v git >/dev/null || fail "git is not installed on $(uname -n)"
 mkdir -p "$(dirname "$folder")" || fail "cannot create $(dirname "$folder")"
 rm -rf "$partial" "$partial.log" || fail "cannot remove $partial" # left behind by a killed task
 git init --quiet "$partial" || fail "cannot create $partial"

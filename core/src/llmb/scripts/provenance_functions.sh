@@ -1,5 +1,5 @@
 print_node_provenance() {
-  echo "host=$(hostname)"
+  echo "host=$(uname -n)"
   echo "kernel=$(uname -r)"
   nvidia-smi --query-gpu=driver_version,name --format=csv,noheader 2>/dev/null | sort -u |
     sed 's/\([^,]*\), /driver=\1\ngpu=/'

@@ -2,7 +2,7 @@
 # Each line begins with the node and its kind: "gpu" with the values of `fields`, "link" for an NVLink error counter that
 # is not 0 ("link end" for the second reading), "cost" with the CPU time of all programs here, or "error". It never
 # fails.
-interval_s=$1 node=$(hostname) begin=$SECONDS
+interval_s=$1 node=$(uname -n) begin=$SECONDS
 fields=timestamp,index,power.draw,clocks.sm,clocks.mem,temperature.gpu,REASONS,memory.used,utilization.gpu
 fields+=,ecc.errors.corrected.volatile.total,ecc.errors.uncorrected.volatile.total
 

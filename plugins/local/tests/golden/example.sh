@@ -89,7 +89,7 @@ check_output() {
 read_secrets() { [ ! -f .secrets ] || . ./.secrets; }
 
 print_node_provenance() {
-  echo "host=$(hostname)"
+  echo "host=$(uname -n)"
   echo "kernel=$(uname -r)"
   nvidia-smi --query-gpu=driver_version,name --format=csv,noheader 2>/dev/null | sort -u |
     sed 's/\([^,]*\), /driver=\1\ngpu=/'
@@ -381,7 +381,7 @@ for number in "${!held[@]}"; do
 done
 : >begun
 
-record_attempt start "$(hostname)"
+record_attempt start "$(uname -n)"
 end_ranks_on_term
 sidecars=()
 at_exit() {

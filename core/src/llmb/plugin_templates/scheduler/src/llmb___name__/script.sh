@@ -48,4 +48,4 @@ sidecar() {
 (sleep "$time_limit_s" && : >timed_out && kill -TERM $$) &
 port=$(free_port $((20000 + $$ % 10000)))
 print_node_provenance >provenance 2>/dev/null
-record_attempt start "$(hostname)"
+record_attempt start "$(uname -n)"
