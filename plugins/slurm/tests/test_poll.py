@@ -24,7 +24,7 @@ REFUSED = "echo 'Connection refused' >&2; exit 1"
 def poll(folder: Path, monkeypatch: pytest.MonkeyPatch, row: str, ended: str) -> JobStatus:
     """Return the status of job 8, with this row in the queue and this end of its second attempt."""
     squeue = folder / "bin/squeue"
-    squeue.parent.mkdir()
+    squeue.parent.mkdir(exist_ok=True)
     squeue.write_text(f"#!/bin/sh\necho '{row}'\n")
     squeue.chmod(0o755)
     monkeypatch.setenv("PATH", f"{squeue.parent}:{os.environ['PATH']}")
@@ -49,6 +49,14 @@ def test_a_job_that_reappears_in_the_queue_is_no_longer_missing(
     (tmp_path / "bin/sacct").write_text("#!/bin/sh\n")
     (tmp_path / "bin/sacct").chmod(0o755)
     assert poll_again(tmp_path).reason == "waiting for Slurm's accounting"
+
+
+def test_a_host_without_awk_does_not_lose_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (bin_folder := tmp_path / "bin").mkdir()
+    (bin_folder / "awk").write_text("#!/bin/sh\nexit 127\n")
+    (bin_folder / "awk").chmod(0o755)
+    with pytest.raises(TargetError, match=r"cannot query Slurm \(squeue\)"):
+        poll(tmp_path, monkeypatch, RUNNING, "")
 
 
 @pytest.mark.parametrize(

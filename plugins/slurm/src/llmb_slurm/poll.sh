@@ -19,7 +19,7 @@ query_queue() {
     awk -F'|' -v ids="$1" '
       BEGIN { count = split(ids, each, ","); for (i = 1; i <= count; i++) wanted[each[i]] }
       ids == "" || $1 in wanted || $2 !~ /^(BOOT_F|CANCEL|COMPLETED|DEADL|FAIL|NODE_F|OUT_OF|PREEMPTED|REVOKED|TIMEOUT)/'
-  return "${PIPESTATUS[0]}"
+  [ "${PIPESTATUS[*]}" = '0 0' ]
 }
 
 # read_job_files ID DIRECTORY [missing]: print id, claim, seconds missing, attempt and `ended`, separated by tabs.
