@@ -146,6 +146,20 @@ def test_a_recipe_whose_data_need_a_token_is_unavailable_without_it(
     assert unavailable == [f"unavailable: {recipes}" for recipes in lacking]
 
 
+def test_a_command_that_this_machine_lacks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llmb: Llmb
+) -> None:
+    (bin_folder := tmp_path / "bin").mkdir()
+    for file in (each for folder in ("/bin", "/usr/bin") for each in Path(folder).iterdir()):
+        if file.name != "flock" and not (bin_folder / file.name).is_symlink():
+            (bin_folder / file.name).symlink_to(file)
+    monkeypatch.setenv("PATH", str(bin_folder))
+    name_target("box", scheduler="local", runtime="none")
+    found = checks(llmb, "box", status=1)
+    assert found["commands"]["remedy"] == "install util-linux on this machine"
+    assert "available once the target is fixed: judged, tiny" in found["toy recipes"]["detail"]
+
+
 def test_images_are_printed_as_recipes_write_them(toy: Any, tmp_path: Path) -> None:
     name_target("eos", scheduler="slurm", workdir=str(tmp_path / "work"), runtime="venv")
     found = {each.name: each.detail for each in library.doctor("eos")}

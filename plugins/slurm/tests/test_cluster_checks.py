@@ -61,6 +61,7 @@ def test_a_healthy_cluster_passes_all_checks() -> None:
         ({}, {"account": "nosuch"}, "account", "may not use the account nosuch", '`account = "proj1"` in [target]'),
         ({"pyxis": "no"}, {}, "pyxis", "does not support container images", '`runtime = "venv"`'),
         ({"clock": str(int(time.time()) - 3600)}, {}, "clock", "differs from the clock of this machine by ", "NTP"),
+        ({"awk": ""}, {}, "awk", "not installed", "install gawk"),
         ({"mksquashfs": ""}, {}, "enroot", "mksquashfs is missing", "squashfs-tools"),
         ({"clock": ""}, {}, "clock", "cannot read the clock", "date"),
     ],

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from llmb.doctor_checks.host_commands import check_commands
 from llmb.drive.target_group import TargetGroup
 from llmb.hookspecs import DoctorCheck
 from llmb.hosts.free_space import EXISTING_PARENT, free_space_gb, free_space_remedy
@@ -33,6 +34,7 @@ def probe_target(group: TargetGroup) -> list[DoctorCheck]:
     warnings = group.probe()
     checks = [DoctorCheck(name="reachable", ok=True, detail=group.name)]
     checks += [DoctorCheck(name="probe", ok=False, detail=line) for line in warnings]
+    checks += check_commands(group.host, group.name, remote=group.remote)
     return [*checks, _check_work_directory(group)]
 
 

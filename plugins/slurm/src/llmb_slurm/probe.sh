@@ -7,6 +7,7 @@ fi
 
 echo "enroot=$(command -v enroot)"
 echo "mksquashfs=$(command -v mksquashfs)"
+echo "awk=$(command -v awk)"
 echo "groups=$(id -Gn)"
 if command -v nvidia-imex-ctl >/dev/null; then echo "imex=$(timeout 10 nvidia-imex-ctl -q 2>&1 | tail -n 1)"; fi
 if command -v sinfo >/dev/null && command -v sbatch >/dev/null; then echo "slurm=$(sinfo --version 2>/dev/null || echo Slurm)"; fi

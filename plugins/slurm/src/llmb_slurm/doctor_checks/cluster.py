@@ -26,6 +26,9 @@ def check_cluster(target: Target[SlurmOptions], host: Host, scripts: Sequence[Sc
     """Yield the checks of Slurm, the partition and its GPUs, the account, containers, the clock and ``scripts``."""
     facts = target.facts
     yield _slurm(facts)
+    if facts.get("awk") == "":
+        remedy = "have the site install gawk on this host"
+        yield DoctorCheck(name="awk", ok=False, detail="not installed; llmb reads squeue with it", remedy=remedy)
     reachable = bool(facts.get("slurm")) and "unreachable" not in facts
     if reachable:
         yield _partition(target)
