@@ -71,6 +71,17 @@ def test_settings_of_bash_that_the_user_exports_do_not_disturb_a_run(
     assert toy.run(framework={"task": "data"})["state"] == "completed"
 
 
+def test_no_other_user_can_write_files_of_a_run_with_an_open_umask(toy: Any) -> None:
+    before = os.umask(0)
+    try:
+        run = toy.run(framework={"task": "data"})
+    finally:
+        os.umask(before)
+    assert run["state"] == "completed"
+    written = [each for each in (toy.home / "work").rglob("*") if not each.is_symlink()]
+    assert [each for each in written if each.stat().st_mode & 0o002] == []
+
+
 # what happens to processes
 
 

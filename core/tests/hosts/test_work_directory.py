@@ -22,7 +22,7 @@ from llmb.values.job import Script
 
 def test_a_missing_directory_is_created_and_left_empty(tmp_path: Path) -> None:
     check_work_directory(f"{tmp_path}/it's new", LocalHost(), "this machine")
-    assert list((tmp_path / "it's new").rglob("*")) == [tmp_path / "it's new" / "runs"]
+    assert sorted(path.name for path in (tmp_path / "it's new").rglob("*")) == ["cache", "runs", "tasks"]
 
 
 @pytest.mark.real
@@ -218,10 +218,16 @@ def test_nothing_is_created_in_a_directory_that_is_rejected(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_that_a_umask_opens_to_all_is_rejected(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("shared", "mode"), [(False, 0o755), (True, 0o775)])
+def test_a_directory_is_created_in_a_mode_that_is_accepted(tmp_path: Path, *, shared: bool, mode: int) -> None:
+    """In a directory of a project, new directories belong to the group of the project."""
+    if os.geteuid() == 0 and not shared:
+        os.chown(tmp_path, 0, OTHER)
+        tmp_path.chmod(0o2755)
     before = os.umask(0)
     try:
-        with pytest.raises(TargetError, match=f"run `chmod o-w {tmp_path}/new`"):
-            check_work_directory(f"{tmp_path}/new", LocalHost(), "this machine")
+        check_work_directory(f"{tmp_path}/new", LocalHost(), "this machine", shared=shared)
     finally:
         os.umask(before)
+    for name in (".", "runs", "tasks", "cache"):
+        assert (tmp_path / "new" / name).stat().st_mode & 0o777 == mode

@@ -1,4 +1,4 @@
-"""The user's settings of bash, which llmb keeps from its own scripts.
+"""The user's settings of bash, which llmb keeps from its own scripts, and the umask.
 
 llmb starts bash with ``-p``: bash then ignores functions that the environment exports. The variables below are left
 out of the environment, so that the scripts of a job do not get them either.
@@ -16,3 +16,6 @@ VARIABLES = (
     "TMOUT",  # sites set it to end idle logins; bash takes it as a time limit of every `read`
 )
 """Variables that change what a script does. Most are those that bash ignores with ``-p``."""
+
+UMASK = "o-w"
+"""Added to the user's umask: other users must not change what jobs run. A group may, in a shared work directory."""

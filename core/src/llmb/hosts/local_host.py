@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from llmb.files import write_atomically
-from llmb.hosts.bash_settings import VARIABLES
+from llmb.hosts.bash_settings import UMASK, VARIABLES
 from llmb.hosts.command_log import log_command
 from llmb.hosts.read_limit import read_limit
 from llmb.values.errors import TargetError, UnknownOutcomeError, UnreadableFileError
@@ -39,7 +39,7 @@ class LocalHost:
         """
         log_command("this machine", script)
         # bash reads a script on standard input byte by byte, but a sourced file in blocks
-        text = "{\n" + script + "\n} </dev/null\n"
+        text = f"umask {UMASK}\n{{\n{script}\n}} </dev/null\n"
         try:
             bash = subprocess.Popen(
                 ["bash", "-p", "-c", ". /dev/stdin"],

@@ -20,7 +20,7 @@ exit $code
 
 
 def check_work_directory(workdir: str, host: Host, host_name: str, *, shared: bool = False) -> None:
-    """Create the directory for runs if it is missing, and write a file there. Raise TargetError if that is impossible.
+    """Create the work directory if it is missing, and write a file in it. Raise TargetError if that is impossible.
 
     A full disk and an exceeded quota prevent the file, too. Raise TargetError, with the command that corrects this, if
     another user owns the directory, or if others can write to it. With ``shared``, its owner may be another user, and a
@@ -29,7 +29,7 @@ def check_work_directory(workdir: str, host: Host, host_name: str, *, shared: bo
     result = host.run(
         f"""{access_check(workdir, shared=shared)} || exit {UNSAFE}
 folder=$workdir/runs
-mkdir -p -- "$folder" || {{ explain_dangling_link; exit 1; }}
+create_directories || {{ explain_dangling_link; exit 1; }}
 check_all || exit {UNSAFE}
 ({TRY_TO_WRITE}) && exit
 [ -z "$shared" ] || [ -w "$folder" ] || explain_closed "$folder" "$workdir/tasks" "$workdir/cache"

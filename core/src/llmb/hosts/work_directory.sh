@@ -47,6 +47,15 @@ check_all() {
   for each in "$workdir" "$workdir/runs" "$workdir/tasks" "$workdir/cache"; do check_access "$each" || return 1; done
 }
 
+# create_directories: create the work directory and the directories that all runs share, in a mode that check_access
+# accepts whatever the umask. Fail if there is no directory for runs.
+create_directories() (
+  if [ -n "$shared" ]; then umask o-w; else umask go-w; fi
+  mkdir -p -- "$workdir/runs" || exit 1
+  mkdir -p -- "$workdir/tasks" "$workdir/cache" 2>/dev/null
+  exit 0 # not every run needs these
+)
+
 # explain_closed DIRECTORY...: print the command for the owner of the directories to which only another user can write.
 # Fail if the group can write to all of them.
 explain_closed() {

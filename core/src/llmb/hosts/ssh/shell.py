@@ -12,7 +12,7 @@ import attrs
 from paramiko import ChannelException, SSHException, Transport
 
 from llmb.files import resource_text
-from llmb.hosts.bash_settings import VARIABLES
+from llmb.hosts.bash_settings import UMASK, VARIABLES
 from llmb.hosts.ssh.connection_watchdog import SILENCE_S, ConnectionWatchdog, responds
 from llmb.values.errors import UnknownOutcomeError, UnreachableError
 
@@ -22,7 +22,7 @@ BLOCK = 1 << 20
 
 # Every login shell parses these words in the same way. The profiles cannot consume our standard input.
 WITHOUT_SETTINGS = " ".join(["env", *(f"-u {name}" for name in VARIABLES)])  # bash cannot unset SHELLOPTS itself
-COMMAND = f"exec sh -c 'exec bash -lc \"exec {WITHOUT_SETTINGS} bash -p -s {{mark}} <&3 3<&-\" 3<&0 </dev/null'"
+COMMAND = f"exec sh -c 'exec bash -lc \"exec {WITHOUT_SETTINGS} bash -p -s {{mark}} {UMASK} <&3 3<&-\" 3<&0 </dev/null'"
 
 
 @attrs.frozen

@@ -9,6 +9,7 @@ print_end() {
   printf '%s' "$1" >&2
 }
 
+umask "$2"
 print_end "$1" 0 # end of the output of the profiles
 while read -r mark bytes limit_s; do
   head -c "$bytes" | {
