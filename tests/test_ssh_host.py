@@ -239,6 +239,38 @@ def test_an_invalid_configuration_is_reported(client: Sshd, connect: Any, line: 
         connect().run("true")
 
 
+def test_a_server_may_offer_its_key_exchange_by_the_standard_name_only(
+    monkeypatch: pytest.MonkeyPatch, connect: Any
+) -> None:
+    with Sshd(settings={"KexAlgorithms": "curve25519-sha256"}) as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        assert connect().run("echo here").stdout == "here\n"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "what", "remedy"),
+    [
+        ("KexAlgorithms", "sntrup761x25519-sha512@openssh.com", "key exchange", "curve25519-sha256"),
+        ("Ciphers", "chacha20-poly1305@openssh.com", "cipher", "aes256-gcm@openssh.com"),
+        ("MACs", "umac-128-etm@openssh.com", "MAC", "hmac-sha2-256-etm@openssh.com"),
+    ],
+)
+def test_algorithms_that_llmb_does_not_support_are_reported_with_a_remedy_that_works(
+    monkeypatch: pytest.MonkeyPatch, connect: Any, setting: str, value: str, what: str, remedy: str
+) -> None:
+    ciphers = {"Ciphers": "aes256-ctr"} if setting == "MACs" else {}  # others need no MAC
+    with Sshd(settings={setting: value, **ciphers}) as server:
+        for name, text in server.env.items():
+            monkeypatch.setenv(name, text)
+        with pytest.raises(TargetError, match=f"llmb supports no {what} that .* add {remedy} to {setting} in"):
+            connect().run("true")
+    with Sshd(settings={setting: f"{value},{remedy}", **ciphers}) as server:
+        for name, text in server.env.items():
+            monkeypatch.setenv(name, text)
+        assert connect().run("echo here").stdout == "here\n"
+
+
 def test_the_connect_timeout_is_that_of_the_configuration(client: Sshd, connect: Any) -> None:
     client.write_config(ConnectTimeout="1m30")
     assert connect().run("echo there").stdout == "there\n"

@@ -11,12 +11,13 @@ from contextlib import suppress
 from typing import IO, Any
 
 import fabric
-from paramiko import ChannelException, SSHException, Transport
+from paramiko import ChannelException, SSHException
 from paramiko.ssh_exception import NoValidConnectionsError
 
 from llmb.hosts.ssh.authentication import PublicKeys
 from llmb.hosts.ssh.config import read_ssh_config, seconds
 from llmb.hosts.ssh.known_hosts import KnownHost
+from llmb.hosts.ssh.transport import create_transport, describe_incompatibility
 from llmb.values.errors import TargetError, UnreachableError
 from llmb.values.texts.error_text import invalid_value
 from llmb.values.types.words_and_addresses import HOST, is_host
@@ -76,7 +77,7 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             "banner_timeout": timeout_s,
             "auth_timeout": CONNECT_TIMEOUT_S,
             "channel_timeout": CONNECT_TIMEOUT_S,
-            "transport_factory": lambda sock, **more: _transport(sock, known, **more),
+            "transport_factory": lambda sock, **more: create_transport(sock, known, **more),
         }
         try:
             super().open()
@@ -215,15 +216,4 @@ def _reason(error: Exception, timeout_s: int) -> str:
     text = str(error) or type(error).__name__
     if any(words in text for words in ("banner", "protocol version", "No existing session")):  # races in paramiko
         return "the server sent no SSH greeting; it is overloaded, or it is no SSH server"
-    return text
-
-
-def _transport(sock: Any, known: KnownHost, **more: Any) -> Transport:
-    """Return a transport that prefers host keys of the known types and sends small packets immediately."""
-    if isinstance(sock, socket.socket) and sock.family != socket.AF_UNIX:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    transport = Transport(sock, **more)
-    options = transport.get_security_options()
-    first = [kind for kind in known.key_types if kind in options.key_types]
-    options.key_types = [*first, *(kind for kind in options.key_types if kind not in first)]
-    return transport
+    return describe_incompatibility(text) or text
