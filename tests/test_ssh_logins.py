@@ -13,6 +13,8 @@ from parts.sshd import Sshd
 from llmb import TargetError
 
 pytestmark = pytest.mark.real
+KILL_SSHD = "read -r _ _ _ sshd _ </proc/$PPID/stat; kill -KILL $sshd"
+"""Line of a profile that kills the parent of the shell that runs ``bash -lc``."""
 
 
 @pytest.mark.slow
@@ -27,6 +29,20 @@ def test_profiles_can_set_variables_but_not_disturb_commands(
             monkeypatch.setenv(name, value)
         answer = connect().run('echo "$SITE"')
     assert (answer.stdout, answer.stderr) == ("the site\n", "")
+
+
+def test_a_process_that_a_profile_leaves_does_not_print_among_the_output_of_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any
+) -> None:
+    """The process prints once a command has started, and the command ends after that."""
+    late = f"until [ -e {tmp_path}/started ]; do sleep 0.1; done; echo late; echo late >&2; touch {tmp_path}/printed"
+    (tmp_path / ".bash_profile").write_text(f"({late}) &\n")
+    with Sshd(env={"HOME": str(tmp_path)}) as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        wait = f"touch {tmp_path}/started; until [ -e {tmp_path}/printed ]; do sleep 0.1; done; echo end"
+        answer = connect().run(wait)
+    assert (answer.stdout, answer.stderr) == ("end\n", "")
 
 
 def test_a_profile_that_exports_settings_of_bash_disturbs_no_command(
@@ -78,7 +94,7 @@ def test_a_profile_that_starts_another_shell_or_exits_is_named_with_a_check(
 @pytest.mark.parametrize(
     ("profile", "settings", "reason"),
     [
-        ("kill -KILL $PPID", {}, "the connection was lost"),
+        (KILL_SSHD, {}, "the connection was lost"),
         ("", {"MaxSessions": "0"}, r"the server opened no session \(.*\)"),
     ],
 )
@@ -110,7 +126,7 @@ def test_llmb_logs_in_once_if_the_server_refuses_a_session(monkeypatch: pytest.M
 def test_a_connection_that_is_lost_before_bash_runs_is_opened_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any
 ) -> None:
-    cut = f"[ -e {tmp_path}/cut ] || {{ touch {tmp_path}/cut; kill -KILL $PPID; }}"
+    cut = f"[ -e {tmp_path}/cut ] || {{ touch {tmp_path}/cut; {KILL_SSHD}; }}"
     (tmp_path / ".bash_profile").write_text(f"{cut}\n")
     with Sshd(env={"HOME": str(tmp_path)}) as server:
         for name, value in server.env.items():

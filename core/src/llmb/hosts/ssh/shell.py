@@ -20,9 +20,15 @@ LOGIN_TIMEOUT_S = 60.0  # for the user's profiles
 GRACE_S = 10  # after its timeout, a command that still runs on the host is killed
 BLOCK = 1 << 20
 
-# Every login shell parses these words in the same way. The profiles cannot consume our standard input.
+SERVED = 75  # exit code of shell.sh
+
+# The profiles can neither consume our standard input nor print among the output of commands, also with a process that
+# they leave in the background. If they prevent bash from running shell.sh, they run again, and print the reason. Every
+# login shell parses these words in the same way: csh reads no second line, and expands exclamation marks.
 WITHOUT_SETTINGS = " ".join(["env", *(f"-u {name}" for name in VARIABLES)])  # bash cannot unset SHELLOPTS itself
-COMMAND = f"exec sh -c 'exec bash -lc \"exec {WITHOUT_SETTINGS} bash -p -s {{mark}} {UMASK} <&3 3<&-\" 3<&0 </dev/null'"
+SERVE = f"exec {WITHOUT_SETTINGS} bash -p -s {{mark}} {UMASK} <&3 >&7 2>&8 3<&- 7>&- 8>&-"
+LOGIN = f'bash -lc "{SERVE}" >/dev/null 2>&1; [ $? -eq {SERVED} ] || bash -lc : >&8 2>&8'
+COMMAND = f"exec sh -c 'exec 3<&0 7>&1 8>&2 </dev/null; {LOGIN}'"
 
 
 @attrs.frozen

@@ -19,4 +19,4 @@ while read -r mark bytes limit_s; do
     exit "$status"
   }
   print_end "$mark" "$?"
-done
+done; exit 75 # on one line, because the rest of standard input is commands
