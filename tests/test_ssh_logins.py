@@ -57,6 +57,23 @@ def test_a_profile_that_exports_settings_of_bash_disturbs_no_command(
         assert host.run("cd /; false; cd bin; echo $?").stdout == "0\n"
 
 
+@pytest.mark.parametrize(
+    ("methods", "reason"),
+    [
+        ("password", "the server accepts no keys, only password, which llmb does not support because it never prompts"),
+        ("publickey,password", "the server requires password in addition to the key, which .*, or"),
+    ],
+)
+def test_a_login_that_prompts_is_reported_with_a_way_around_it(
+    monkeypatch: pytest.MonkeyPatch, connect: Any, methods: str, reason: str
+) -> None:
+    with Sshd(settings={"AuthenticationMethods": methods, "PasswordAuthentication": "yes"}) as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(TargetError, match=f"{reason}[;,]? run llmb on a login node, without `host`$"):
+            connect().run("true")
+
+
 @pytest.mark.slow
 def test_an_account_without_a_shell_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any) -> None:
     with Sshd(settings={"ForceCommand": "echo This account is not available; exit 1"}) as server:

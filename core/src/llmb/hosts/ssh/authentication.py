@@ -25,6 +25,7 @@ from paramiko.pkey import PublicBlob, UnknownKeyType
 
 from llmb.values.errors import TargetError
 
+ON_THE_HOST = "run llmb on a login node, without `host`"
 DEFAULT_FILES = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 
 
@@ -59,7 +60,7 @@ class PublicKeys(AuthStrategy):
                 except BadAuthenticationType as error:
                     raise TargetError(
                         f"the server accepts no keys, only {', '.join(error.allowed_types)}, "
-                        "which llmb does not support because it never prompts"
+                        f"which llmb does not support because it never prompts; {ON_THE_HOST}"
                     ) from None
                 except AuthenticationException as error:
                     _raise_unless_rejected(error, transport, len(self._tried))
@@ -67,7 +68,8 @@ class PublicKeys(AuthStrategy):
                 if further_methods:
                     raise TargetError(
                         f"the server requires {', '.join(further_methods)} in addition to the key, which llmb does not "
-                        "support because it never prompts; set a jump host or a certificate without it in ~/.ssh/config"
+                        "support because it never prompts; set a jump host or a certificate without it in ~/.ssh/config, "
+                        f"or {ON_THE_HOST}"
                     )
                 return []
         finally:

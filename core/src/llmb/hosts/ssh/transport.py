@@ -5,6 +5,7 @@ from typing import Any
 
 from paramiko import Transport
 
+from llmb.hosts.ssh.authentication import ON_THE_HOST
 from llmb.hosts.ssh.known_hosts import KnownHost
 
 FIRST_NAME = "@libssh.org"  # the end of the first name of a key exchange, which has got a shorter one since
@@ -48,6 +49,6 @@ def describe_incompatibility(error: str) -> str:
         if words in error:
             return (
                 f"llmb supports no {what} that the server offers; have the site add {value} to {setting} in its "
-                "sshd_config, or run llmb on a login node, without `host`"
+                f"sshd_config, or {ON_THE_HOST}"
             )
     return ""
