@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import subprocess
 from collections.abc import Iterator
@@ -259,6 +260,25 @@ def test_an_encrypted_key_without_an_agent_is_reported(client: Sshd, connect: An
         connect().run("true")
     message = f"the key {client.key} is encrypted and not in the agent; add it with `ssh-add {client.key}`"
     assert error_line(raised).endswith(message)
+
+
+@pytest.mark.parametrize("kind", ["of a hardware token", "of PuTTY", "public"])
+def test_a_key_that_llmb_cannot_read_is_reported(client: Sshd, connect: Any, kind: str) -> None:
+    lines = client.key.read_text().split("\n")
+    content = base64.b64decode("".join(lines[1:-2])).replace(b"ssh-ed25519", b"sk-ed25519x")  # a type without support
+    texts = {
+        "of a hardware token": "\n".join([lines[0], base64.b64encode(content).decode(), *lines[-2:]]),
+        "of PuTTY": "PuTTY-User-Key-File-3: ssh-ed25519\n",
+    }
+    file = client.ssh / ("other.pub" if kind == "public" else "other")
+    file.write_text(texts.get(kind, "ssh-ed25519 AAAA"))
+    client.write_config(IdentityFile=str(file))
+    with pytest.raises(TargetError) as raised:
+        connect().run("true")
+    remedy = f"add it to the agent with `ssh-add {client.ssh}/other`, or name another key as IdentityFile"
+    assert f"llmb cannot read the key {file}; {remedy}" in error_line(raised)
+    client.write_config(IdentityFile=f"{file}\n  IdentityFile {client.key}")
+    assert connect().run("echo there").stdout == "there\n"
 
 
 def test_a_missing_key_is_reported(client: Sshd, connect: Any) -> None:

@@ -21,7 +21,7 @@ from paramiko import (
 )
 from paramiko.agent import AgentSSH
 from paramiko.auth_strategy import AuthStrategy
-from paramiko.pkey import PublicBlob, UnknownKeyType
+from paramiko.pkey import PublicBlob
 
 from llmb.values.errors import TargetError
 
@@ -44,6 +44,7 @@ class PublicKeys(AuthStrategy):
         self._certificate = _read_certificate(ssh_config.get("certificatefile", ""))
         self._agent_socket = _find_agent_socket(ssh_config.get("identityagent", "SSH_AUTH_SOCK"))
         self._encrypted: list[Path] = []
+        self._unreadable: list[Path] = []  # files that ~/.ssh/config names
         self._tried: set[bytes] = set()  # the public keys
 
     def authenticate(self, transport: Transport) -> list[Any]:
@@ -68,8 +69,8 @@ class PublicKeys(AuthStrategy):
                 if further_methods:
                     raise TargetError(
                         f"the server requires {', '.join(further_methods)} in addition to the key, which llmb does not "
-                        "support because it never prompts; set a jump host or a certificate without it in ~/.ssh/config, "
-                        f"or {ON_THE_HOST}"
+                        "support because it never prompts; set a jump host or a certificate without it in "
+                        f"~/.ssh/config, or {ON_THE_HOST}"
                     )
                 return []
         finally:
@@ -112,7 +113,11 @@ class PublicKeys(AuthStrategy):
         except TypeError:  # raised by the cryptography library if a passphrase is required
             self._encrypted.append(file)
             return None
-        except (OSError, ValueError, SSHException, UnknownKeyType):
+        except FileNotFoundError:
+            return None
+        except Exception:  # noqa: BLE001  # paramiko lets errors of the cryptography library through
+            if self._named:
+                self._unreadable.append(file)
             return None
 
     def _login_error(self) -> TargetError:
@@ -120,6 +125,13 @@ class PublicKeys(AuthStrategy):
             file = self._encrypted[0]
             return TargetError(
                 f"the key {file} is encrypted and not in the agent; add it with `ssh-add {shlex.quote(str(file))}`"
+            )
+        if self._unreadable:
+            file = self._unreadable[0]
+            private = file.with_suffix("") if file.suffix == ".pub" else file
+            return TargetError(
+                f"llmb cannot read the key {file}; add it to the agent with `ssh-add {shlex.quote(str(private))}`, "
+                "or name another key as IdentityFile in ~/.ssh/config"
             )
         if not self._tried:
             where = ", ".join(map(str, self._named)) or "~/.ssh"
