@@ -36,7 +36,7 @@ from llmb_slurm.sbatch_directives import job_mark
         ("Batch job submission failed: Requested reservation is invalid", "target.reservation"),
         ("Batch job submission failed: Invalid feature specification", "target.constraint"),
         ("allocation failure: Requested node configuration is not available", "target.gpu_request"),
-        ("allocation failure: Requested node configuration is not available", "nodelist, or use fewer GPUs"),
+        ("allocation failure: Requested node configuration is not available", "nodelist and exclude, or"),
         ("sbatch: unrecognized option '--no-such=4'", "target.sbatch"),
         ("sbatch: unrecognized option '--segment=4'", "target.segment=false"),
         ("an unknown message", ""),

@@ -65,8 +65,8 @@ REMEDIES = (
     (("unrecognized option",), "correct [target.sbatch]; `sbatch --help` lists the options of this version of Slurm"),
     (
         ("requested node configuration",),
-        "correct target.gpu_request, mem, constraint and nodelist, or use fewer GPUs: the partition may have too few "
-        "nodes, or some may be down; `sinfo -o '%P %N %T %G %m %f'` lists their states and what they have",
+        "correct target.gpu_request, mem, constraint, nodelist and exclude, or use fewer GPUs: the partition may have "
+        "too few nodes, or some may be down; `sinfo -o '%P %N %T %G %m %f'` lists their states and what they have",
     ),
 )
 """Parts of sbatch's messages and of squeue's reasons, in lower case, and the remedy. The first match wins."""
