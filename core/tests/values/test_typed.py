@@ -222,5 +222,5 @@ def test_an_integer_of_a_union_stays_an_integer() -> None:
 
 def test_help_shows_the_types_of_a_constructor() -> None:
     shown = pydoc.plain(pydoc.render_doc(llmb.Phase.__init__))
-    assert "name: typing.Annotated[str, letters, digits and . _ + -]" in shown
+    assert "Annotated[str, letters, digits and . _ + -]" in shown
     assert "measured: bool" in shown
