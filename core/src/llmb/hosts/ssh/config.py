@@ -10,7 +10,7 @@ from pathlib import Path
 from paramiko import ConfigParseError, SSHConfig
 
 from llmb.files import file_exists
-from llmb.hosts.ssh.openssh_rules import OpenSSHConfig
+from llmb.hosts.ssh.match_and_tokens import OpenSSHConfig
 from llmb.values.errors import TargetError
 
 DEPTH = 16  # of nested includes, as in OpenSSH

@@ -17,13 +17,12 @@ from paramiko.ssh_exception import NoValidConnectionsError
 from llmb.hosts.ssh.authentication import PublicKeys
 from llmb.hosts.ssh.config import read_ssh_config, seconds
 from llmb.hosts.ssh.known_hosts import KnownHost
+from llmb.hosts.ssh.timeouts import CONNECT_TIMEOUT_S, KEEPALIVE_S
 from llmb.hosts.ssh.transport import create_transport, describe_incompatibility
 from llmb.values.errors import TargetError, UnreachableError
 from llmb.values.texts.error_text import invalid_value
 from llmb.values.types.words_and_addresses import HOST, is_host
 
-CONNECT_TIMEOUT_S = 15  # for each of: the connection, the server's greeting, the login
-KEEPALIVE_S = 30
 IPV6_ADDRESS = re.compile(r"(?:(.+)@)?\[(.+)\](?::(\d+))?")  # of ProxyJump, which fabric does not split
 MESSAGE_BYTES = 1000  # the most that is read of a proxy command's last message
 

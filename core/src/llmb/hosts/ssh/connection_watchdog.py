@@ -6,8 +6,7 @@ from typing import Self
 
 from paramiko import Transport
 
-SILENCE_S = 15.0  # silence after which the server is probed
-RESPONSE_S = 15.0  # time in which the server has to respond to the probe
+from llmb.hosts.ssh.timeouts import RESPONSE_S, SILENCE_S
 
 
 class ConnectionWatchdog:

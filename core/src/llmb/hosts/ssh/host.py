@@ -7,11 +7,9 @@ from llmb.hosts.read_limit import read_limit
 from llmb.hosts.ssh.connection import Connection, connect
 from llmb.hosts.ssh.file_transfer import parse_parts, read_command, write_command
 from llmb.hosts.ssh.shell import ConnectionLostError, LoginShellError, Output, SshShell
+from llmb.hosts.ssh.timeouts import SLOWEST_BYTES_PER_S, SPARE_S
 from llmb.values.errors import TargetError, UnknownOutcomeError, UnreachableError, UnreadableFileError
 from llmb.values.host import CommandResult, Host
-
-SLOWEST_BYTES_PER_S = 100_000  # of a slow network; the timeout of a transfer assumes this speed
-SPARE_S = 60.0  # added to the time that the bytes take
 
 
 class SshHost:

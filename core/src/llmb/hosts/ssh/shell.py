@@ -13,11 +13,10 @@ from paramiko import ChannelException, SSHException, Transport
 
 from llmb.files import resource_text
 from llmb.hosts.bash_settings import UMASK, VARIABLES
-from llmb.hosts.ssh.connection_watchdog import SILENCE_S, ConnectionWatchdog, responds
+from llmb.hosts.ssh.connection_watchdog import ConnectionWatchdog, responds
+from llmb.hosts.ssh.timeouts import GRACE_S, LOGIN_TIMEOUT_S, SILENCE_S
 from llmb.values.errors import UnknownOutcomeError, UnreachableError
 
-LOGIN_TIMEOUT_S = 60.0  # for the user's profiles
-GRACE_S = 10  # after its timeout, a command that still runs on the host is killed
 BLOCK = 1 << 20
 
 SERVED = 75  # exit code of shell.sh
