@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs.failures.diagnose import diagnose
+from llmb.logs.failures.diagnose import diagnose, last_exception
 from llmb.values.failure import Signature
 
 FRAMES = 'Traceback (most recent call last):\n  File "/opt/train.py", line 70, in <module>\n    main()\n'
@@ -96,6 +96,22 @@ def test_an_error_between_two_names_that_a_program_can_do_without_is_the_cause(t
     ended = labelled(1, FRAMES + GAI)
     ranks = [labelled(rank, survived) for rank in (0, 2)]
     assert cause_of(tmp_path / "run.log", ranks[0] + ended + ranks[1] + CANCELLED) == "a host name cannot be resolved"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "RuntimeError: Triton Error [CUDA]: out of memory",
+        "huggingface_hub.errors.OfflineModeIsEnabled: Cannot reach https://hub.example/a: offline mode is enabled",
+        'Warning  Failed  2s (x3 over 9s)  kubelet  Error: secret "hub" not found',
+        'Warning  Failed  2s (x3 over 9s)  kubelet  Error: configmap "net" not found',
+    ],
+)
+def test_an_error_that_the_program_survived_is_not_the_cause(tmp_path: Path, error: str) -> None:
+    survived = f"{error}\n" + "compiling\n" * 30
+    assert cause_of(tmp_path / "run.log", f"{survived}{FRAMES}ValueError: no data\n") == (
+        "a process failed with ValueError"
+    )
 
 
 def test_the_exceptions_that_a_survived_lookup_caused_are_not_the_cause(tmp_path: Path) -> None:
@@ -199,3 +215,34 @@ def test_a_missing_cubin_file_does_not_hide_a_time_limit_although_its_warning_is
         "15: 28] [2/1] RuntimeError: ('Cubin file saved by TritonBundler not found at %s', '/.triton/cache/a.cubin')"
     )
     assert cause_of(tmp_path / "job.err", f"{text}\n{CANCELLED}") == "the time limit"
+
+
+COMPILER = (
+    "subprocess.CalledProcessError: Command '['gcc', '-I/usr/include/python3.12']' died with <Signals.SIGSEGV: 11>."
+)
+
+
+@pytest.mark.parametrize("below", [":0:rocdevice.cpp :2692: the device ended", "\n:: group"])
+@pytest.mark.parametrize("text", ["RuntimeError: HIP error: invalid device function", "KeyError"])
+def test_the_line_below_an_exception_is_no_part_of_its_message(tmp_path: Path, text: str, below: str) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(f"{FRAMES}{text}\n{below}\n")
+    found = last_exception([log])
+    assert found
+    assert found.evidence == text
+
+
+def test_a_compiler_that_a_signal_ended_is_no_process_of_a_launcher(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(f"{FRAMES}{COMPILER}\n")
+    assert diagnose([log]) is None
+    found = last_exception([log])
+    assert found
+    assert (found.cause, found.evidence) == ("a process failed with CalledProcessError", COMPILER)
+
+
+@pytest.mark.parametrize(
+    "line", ["/usr/share/lmod/init/bash: line 3: LMOD_X: unbound variable", "a.sh: line 3: 1: unbound variable"]
+)
+def test_a_variable_that_the_users_spec_cannot_set_is_no_cause(tmp_path: Path, line: str) -> None:
+    assert cause_of(tmp_path / "run.log", f"{line}\n") is None

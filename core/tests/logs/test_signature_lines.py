@@ -165,7 +165,7 @@ CAUSES = {
     ),
     "EntryNotFoundError: 404 Client Error. (Request ID: x)": ("a file of the model is missing", None),
     'Warning  Failed  3s (x4 over 30s)  kubelet  Error: secret "hub-token" not found': (
-        'the pod needs an object that does not exist (secret "hub-token")',
+        "the pod needs a secret that does not exist (hub-token)",
         None,
     ),
     "We had to rate limit your IP (10.0.0.1).": ("the model hub rejects so many requests", None),

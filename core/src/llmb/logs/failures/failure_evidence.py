@@ -39,13 +39,14 @@ def with_message(path: Path, offset: int, evidence: str) -> str:
     """Return the evidence of the exception at ``offset`` with its message, if it begins below the exception.
 
     A message may begin with a line end. Launchers label each part of a line that a process writes in several parts,
-    so the message may begin with the colon.
+    so below the name of an exception, the message may begin with the colon.
     """
-    (label, _), *below = map(split_label, plain_text(read_part(path, offset, offset + MESSAGE)).splitlines())
+    (label, error), *below = map(split_label, plain_text(read_part(path, offset, offset + MESSAGE)).splitlines())
     texts = filter(None, (as_evidence(line) for of_rank, line in below if of_rank == label))
     text = next(texts, "")
     if not evidence.endswith(":"):
-        if not text.startswith(":"):
+        is_divided = label and error.strip().replace(b".", b"").isalnum() and (text == ":" or text.startswith(": "))
+        if not is_divided:
             return evidence
         evidence, text = f"{evidence}:", text[1:].strip() or next(texts, "")
     message = "" if text.startswith("Traceback (most recent") else text
