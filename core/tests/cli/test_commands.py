@@ -34,5 +34,5 @@ def test_the_help_of_llmb_lists_all_commands_also_before_a_command(capsys: pytes
 def test_an_empty_argument_is_no_path_of_the_current_directory(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.execute(["parse", ""]) == 2  # llmb parse "$LOG" in a shell without LOG
     assert capsys.readouterr().err == (
-        "llmb: the argument after parse is empty; a variable of the shell may not be set\n"
+        "llmb: the argument after parse is empty; probably a variable of the shell is not set\n"
     )

@@ -74,7 +74,7 @@ def test_runs_that_fail_together_before_their_jobs_start_show_the_cause_once(
     repeats = [failed(run_id, reason="no route to a server", first_repeat="a", repeats=2) for run_id in "ab"]
     print_results(repeats, judge_sets(repeats))
     *_, last = capsys.readouterr().out.splitlines()
-    assert " ".join(last.split()) == "no verdict the same as for a"
+    assert " ".join(last.split()) == "no verdict see the cause of a"
     started = [{"attempt": 0, "start": 0.0, "end": 1.0}]
     print_results([failed("a"), failed("b"), failed("c", attempts=started), failed("d", attempts=started)])
     shown = " ".join(capsys.readouterr().out.split())

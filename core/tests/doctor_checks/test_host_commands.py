@@ -8,16 +8,19 @@ from typing import Any, cast
 
 import pytest
 
-from llmb import CommandResult
+from llmb import CommandResult, TargetError
 from llmb.doctor_checks.host_commands import check_commands
 from llmb.hosts.local_host import LocalHost
 
 
-class OldHost:
-    """Host with bash 4.2."""
+class OddHost:
+    """Host whose command gives one answer."""
+
+    def __init__(self, exit_code: int, stdout: str, stderr: str) -> None:
+        self.answer = CommandResult(exit_code=exit_code, stdout=stdout, stderr=stderr)
 
     def run(self, _script: str) -> CommandResult:
-        return CommandResult(exit_code=0, stdout="4 2\n", stderr="")
+        return self.answer
 
 
 @pytest.mark.parametrize(
@@ -38,8 +41,16 @@ def test_a_host_with_all_commands_needs_no_check() -> None:
     assert list(check_commands(LocalHost(), "eos", remote=True)) == []
 
 
-def test_an_old_bash_is_reported() -> None:
-    host: Any = OldHost()
-    [check] = check_commands(host, "eos", remote=True)
-    assert (check.name, check.detail) == ("bash", "bash 4.2 is too old")
-    assert check.remedy == "install bash 4.4 or later on eos"
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ((0, "4 2\n", ""), r"bash 4.2 on eos is too old; install bash 4.4 or later there"),
+        ((1, "", "no quota left"), r"a command on eos printed nothing \(exit code 1\) no quota left"),
+        ((0, "", ""), r"a command on eos printed nothing \(exit code 0\)"),
+    ],
+    ids=["old bash", "failed", "silent"],
+)
+def test_a_host_that_runs_no_script_is_an_error(answer: tuple[int, str, str], error: str) -> None:
+    host: Any = OddHost(*answer)
+    with pytest.raises(TargetError, match=error):
+        list(check_commands(host, "eos", remote=True))

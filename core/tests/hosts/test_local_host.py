@@ -6,7 +6,6 @@ import os
 import pwd
 import shlex
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -108,17 +107,45 @@ def test_the_shell_of_a_connection_ignores_exported_settings_of_bash() -> None:
         shell.stdin.write(resource_text("llmb.hosts.ssh", "shell.sh").encode())
         shell.stdin.flush()
         assert b"first 0\n" in iter(shell.stdout.readline, b"")
-        time.sleep(1.5)
-        command = f"{CHECK}; exit 3\n".encode()
+        command = f"{CHECK}; echo ${{TMOUT-unset}}; exit 3\n".encode()
         output, _ = shell.communicate(b"second %d 10\n%b" % (len(command), command), timeout=60)
         assert output.decode().split()[:2] == ["1", "1"]
-        assert output.endswith(b"second 3\n")
+        assert output.endswith(b"unset\nsecond 3\n")
+
+
+def test_profiles_do_not_run_again_if_the_connection_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".bash_profile").write_text("echo profile >>~/runs\n")
+    login = ["sh", "-c", COMMAND.format(mark="first")]
+    with subprocess.Popen(login, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
+        assert shell.stdin
+        assert shell.stdout
+        command = b"until [ -e lost ]; do sleep 0.01; done"
+        shell.stdin.write(resource_text("llmb.hosts.ssh", "shell.sh").encode())
+        shell.stdin.write(b"second %d 60\n%b" % (len(command), command))
+        shell.stdin.flush()
+        assert b"first 0\n" in iter(shell.stdout.readline, b"")
+        shell.stdout.close()
+        shell.stdin.close()
+        (tmp_path / "lost").touch()
+        shell.wait()
+    assert (tmp_path / "runs").read_text() == "profile\n"
 
 
 def test_missing_bash_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TargetError, match="bash is not installed"):
         LocalHost().run("true")
+
+
+def test_no_other_user_can_write_to_a_new_folder(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        LocalHost().put({f"{tmp_path}/a/b/c": "text"})
+    finally:
+        os.umask(before)
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("a", "a/b")] == [0o775, 0o775]
 
 
 def test_files_are_written_with_their_mode(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def _reject_empty(arguments: Sequence[str]) -> None:
     """Raise OptionsError for an empty argument, which Path would take for the current directory."""
     if "" in arguments:
         before = ["llmb", *arguments][arguments.index("")]
-        raise OptionsError(f"the argument after {before} is empty; a variable of the shell may not be set")
+        raise OptionsError(f"the argument after {before} is empty; probably a variable of the shell is not set")
 
 
 @functools.cache

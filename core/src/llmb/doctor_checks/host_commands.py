@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from llmb.hookspecs import DoctorCheck
+from llmb.values.errors import TargetError
 from llmb.values.host import Host
 
 BASH = (4, 4)
@@ -17,16 +18,18 @@ TRANSFER_PACKAGES = {"gzip": "gzip", "tar": "tar", "xargs": "findutils"}
 
 
 def check_commands(host: Host, name: str, *, remote: bool) -> Iterator[DoctorCheck]:
-    """Yield a check if bash on the host is too old, and one if commands are missing. Raise TargetError."""
+    """Yield a check if commands are missing on the host. Raise TargetError, also if its bash is too old."""
     packages = PACKAGES | (TRANSFER_PACKAGES if remote else {})
-    version, *missing = host.run(
+    result = host.run(
         'echo "${BASH_VERSINFO[0]} ${BASH_VERSINFO[1]}"\n'
         f'for name in {shlex.join(packages)}; do command -v "$name" >/dev/null || echo "$name"; done'
-    ).stdout.splitlines()
+    )
+    if result.exit_code or not result.stdout:
+        raise TargetError(f"a command on {name} printed nothing (exit code {result.exit_code}) {result.stderr}".strip())
+    version, *missing = result.stdout.splitlines()
     major, minor = map(int, version.split())
     if (major, minor) < BASH:
-        remedy = f"install bash {BASH[0]}.{BASH[1]} or later on {name}"
-        yield DoctorCheck(name="bash", ok=False, detail=f"bash {major}.{minor} is too old", remedy=remedy)
+        raise TargetError(f"bash {major}.{minor} on {name} is too old; install bash {BASH[0]}.{BASH[1]} or later there")
     if missing:
         detail = f"not installed: {', '.join(missing)}"
         remedy = f"install {', '.join(dict.fromkeys(packages[each] for each in missing))} on {name}"

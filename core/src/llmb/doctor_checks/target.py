@@ -31,11 +31,11 @@ def opened_target(target: Target[Any], registry: PluginRegistry) -> Iterator[Tar
 
 def probe_target(group: TargetGroup) -> list[DoctorCheck]:
     """Probe a target, and return the checks of its host and its work directory. Raise TargetError."""
+    commands = [*check_commands(group.host, group.name, remote=group.remote)]
     warnings = group.probe()
     checks = [DoctorCheck(name="reachable", ok=True, detail=group.name)]
     checks += [DoctorCheck(name="probe", ok=False, detail=line) for line in warnings]
-    checks += check_commands(group.host, group.name, remote=group.remote)
-    return [*checks, _check_work_directory(group)]
+    return [*checks, *commands, _check_work_directory(group)]
 
 
 def _check_work_directory(group: TargetGroup) -> DoctorCheck:

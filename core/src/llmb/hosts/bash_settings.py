@@ -1,4 +1,4 @@
-"""The user's settings of bash, which llmb keeps from its own scripts, and the umask.
+"""The settings of bash for llmb's own scripts, instead of those of the user.
 
 llmb starts bash with ``-p``: bash then ignores functions that the environment exports. The variables below are left
 out of the environment, so that the scripts of a job do not get them either.
@@ -18,4 +18,7 @@ VARIABLES = (
 """Variables that change what a script does. Most are those that bash ignores with ``-p``."""
 
 UMASK = "o-w"
-"""Added to the user's umask: other users must not change what jobs run. A group may, in a shared work directory."""
+"""The argument of ``umask``, which changes the user's umask: other users must not change what jobs run.
+
+A group may, in a shared work directory.
+"""

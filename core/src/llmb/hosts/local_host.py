@@ -70,7 +70,7 @@ class LocalHost:
         """Write text files, each atomically, and create missing directories. Raise TargetError on failure."""
         for folder in dict.fromkeys(Path(name).parent for name in files):
             with _report_write_error(folder):
-                folder.mkdir(parents=True, exist_ok=True)
+                _create_folder(folder)
 
         def write(name: str) -> None:
             with _report_write_error(Path(name)):
@@ -97,6 +97,13 @@ class LocalHost:
             except OSError as error:
                 raise UnreadableFileError(f"cannot read {name}: {error.strerror}") from error
         return found
+
+
+def _create_folder(folder: Path) -> None:
+    """Create a directory and its parents. Whatever the umask is, other users cannot write there. Raise OSError."""
+    if not folder.is_dir():
+        _create_folder(folder.parent)
+        folder.mkdir(mode=0o775, exist_ok=True)
 
 
 def _open_without_wait(path: str, flags: int) -> int:

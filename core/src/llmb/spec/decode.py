@@ -39,7 +39,7 @@ _EXPECTED_IF_MISSING = {
     "workload.recipe": "an address that `llmb recipes` lists",
     **dict.fromkeys(("workload.gpu_type", "workload.dtype", "workload.gpus"), _FROM_RECIPE),
 }
-_OF_ANYTHING = ("name",)  # a key that users expect in several tables, with another meaning
+_IN_SEVERAL_TABLES = ("name",)  # a key that users expect in several tables, with another meaning
 
 
 class TableDecoder:
@@ -225,7 +225,7 @@ def _add_choices(error: Fault, expected: Mapping[str, str]) -> Fault:
 def _add_table(error: Fault) -> Fault:
     """Name the key that an unknown key has in another table, such as ``parallelism.tp`` for ``workload.tp``."""
     table, _, name = (error.key or "").rpartition(".")
-    is_misplaced = error.message == UNKNOWN_KEY and table in TABLES and name not in (*TABLES, *_OF_ANYTHING)
+    is_misplaced = error.message == UNKNOWN_KEY and table in TABLES and name not in (*TABLES, *_IN_SEVERAL_TABLES)
     return attrs.evolve(error, nearest=dotted_keys().get(name, error.nearest)) if is_misplaced else error
 
 

@@ -53,12 +53,15 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
             ("record", result.directory),
         ]
         print_named_values((f"  {name}", value) for name, value in rows)
-    named = {failure.cause: f"the same as for {run_id}" for failure, run_id in explained.items()}
+    runs: dict[str, str] = {}
+    for failure, run_id in explained.items():
+        runs.setdefault(failure.cause, run_id)
     for each in sets:
         if each.repeats > 1:
             heading = Text(f"{each.repeats} repeats", style="bold")
             print_named_values([(heading, llmb.first_names(each.runs, MOST_LISTED))])
-            print_verdict(each.verdict, named.get(each.reason, each.reason))
+            first = runs.get(each.reason)
+            print_verdict(each.verdict, f"see the cause of {first}" if first else each.reason)
 
 
 def _failure_rows(result: llmb.RunResult, explained: dict[llmb.Failure, str]) -> list[tuple[str, str]]:

@@ -44,7 +44,7 @@ class PublicKeys(AuthStrategy):
         self._certificate = _read_certificate(ssh_config.get("certificatefile", ""))
         self._agent_socket = _find_agent_socket(ssh_config.get("identityagent", "SSH_AUTH_SOCK"))
         self._encrypted: list[Path] = []
-        self._unreadable: list[Path] = []  # files that ~/.ssh/config names
+        self._unreadable: dict[Path, str] = {}  # files that ~/.ssh/config names, with the reason or ""
         self._tried: set[bytes] = set()  # the public keys
 
     def authenticate(self, transport: Transport) -> list[Any]:
@@ -115,9 +115,9 @@ class PublicKeys(AuthStrategy):
             return None
         except FileNotFoundError:
             return None
-        except Exception:  # noqa: BLE001  # paramiko lets errors of the cryptography library through
+        except Exception as error:  # noqa: BLE001  # paramiko lets errors of the cryptography library through
             if self._named:
-                self._unreadable.append(file)
+                self._unreadable[file] = error.strerror or "" if isinstance(error, OSError) else ""
             return None
 
     def _login_error(self) -> TargetError:
@@ -127,12 +127,13 @@ class PublicKeys(AuthStrategy):
                 f"the key {file} is encrypted and not in the agent; add it with `ssh-add {shlex.quote(str(file))}`"
             )
         if self._unreadable:
-            file = self._unreadable[0]
+            file, reason = next(iter(self._unreadable.items()))
             private = file.with_suffix("") if file.suffix == ".pub" else file
-            return TargetError(
-                f"llmb cannot read the key {file}; add it to the agent with `ssh-add {shlex.quote(str(private))}`, "
-                "or name another key as IdentityFile in ~/.ssh/config"
-            )
+            remedy = "name another key as IdentityFile in ~/.ssh/config"
+            if reason:
+                return TargetError(f"llmb cannot read the key {file} ({reason}); correct this, or {remedy}")
+            agent = f"add it to the agent with `ssh-add {shlex.quote(str(private))}`"
+            return TargetError(f"llmb cannot read the key {file}; {agent}, or {remedy}")
         if not self._tried:
             where = ", ".join(map(str, self._named)) or "~/.ssh"
             return TargetError(f"no key found in {where} or in an agent; create one with `ssh-keygen`")

@@ -10,6 +10,7 @@ print_end() {
 }
 
 umask "$2"
+trap 'exit 75' PIPE # the connection was lost
 print_end "$1" 0 # end of the output of the profiles
 while read -r mark bytes limit_s; do
   head -c "$bytes" | {

@@ -1,16 +1,18 @@
 """The transport of an SSH connection, and the reason why a server's algorithms are not those of llmb."""
 
 import socket
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from paramiko import Transport
 
 from llmb.hosts.ssh.authentication import ON_THE_HOST
 from llmb.hosts.ssh.known_hosts import KnownHost
 
-FIRST_NAME = "@libssh.org"  # the end of the first name of a key exchange, which has got a shorter one since
+CURVE25519 = "curve25519-sha256"
+"""The key exchange of RFC 8731. paramiko knows it only by its first name, which ends with ``@libssh.org``."""
 
-NEEDED = {
+MISSING_ALGORITHMS = {
     "no acceptable kex algorithm": ("key exchange", "KexAlgorithms", "curve25519-sha256"),
     "no acceptable ciphers": ("cipher", "Ciphers", "aes256-gcm@openssh.com"),
     "no acceptable macs": ("MAC", "MACs", "hmac-sha2-256-etm@openssh.com"),
@@ -20,16 +22,13 @@ NEEDED = {
 
 
 class _Transport(Transport):
-    """Transport that knows ``curve25519-sha256`` by this name too, not only as ``curve25519-sha256@libssh.org``."""
+    """Transport that knows `CURVE25519` by both names."""
 
-    _kex_info = {  # noqa: RUF012  # as in the base class
+    _kex_info: ClassVar[Mapping[str, Any]] = {
         **Transport._kex_info,  # type: ignore[attr-defined]  # the stubs lack it
-        **{name.removesuffix(FIRST_NAME): kex for name, kex in Transport._kex_info.items()},  # type: ignore[attr-defined]  # the same
+        CURVE25519: Transport._kex_info[f"{CURVE25519}@libssh.org"],  # type: ignore[attr-defined]  # the same
     }
-    _preferred_kex = (
-        *Transport._preferred_kex,  # type: ignore[attr-defined]  # the same
-        *(name.removesuffix(FIRST_NAME) for name in Transport._preferred_kex if name.endswith(FIRST_NAME)),  # type: ignore[attr-defined]  # the same
-    )
+    _preferred_kex = (CURVE25519, *Transport._preferred_kex)  # type: ignore[attr-defined]  # the same
 
 
 def create_transport(sock: Any, known: KnownHost, **more: Any) -> Transport:
@@ -45,7 +44,7 @@ def create_transport(sock: Any, known: KnownHost, **more: Any) -> Transport:
 
 def describe_incompatibility(error: str) -> str:
     """Return what the server lacks and a remedy if a message of paramiko is about algorithms, else ""."""
-    for words, (what, setting, value) in NEEDED.items():
+    for words, (what, setting, value) in MISSING_ALGORITHMS.items():
         if words in error:
             return (
                 f"llmb supports no {what} that the server offers; have the site add {value} to {setting} in its "

@@ -132,9 +132,10 @@ def exception_text(error: BaseException, *, place: str = "") -> str:
     """Return an exception of other code in one line: its class, its message, ``place`` in that code, and its notes."""
     of_attrs = any(isinstance(each, attrs.Attribute) for each in error.args)  # behind the message of a validator
     try:
-        text = " ".join(map(str, (error.args[0] if of_attrs else error, place, *getattr(error, "__notes__", ()))))
+        message = " ".join(str(error.args[0] if of_attrs else error).split())
+        notes = " ".join(map(str, getattr(error, "__notes__", ())))
     except Exception:  # noqa: BLE001  # the class may be a plugin's own
-        text = f"its message cannot be read {place}"
-    text = " ".join(text.split())
-    shortened = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
-    return f"{type(error).__name__}: {shortened}" if shortened else type(error).__name__
+        message, notes = "its message cannot be read", ""
+    texts = (each if len(each) <= LONGEST_TEXT else f"{each[:LONGEST_TEXT]}..." for each in (message, place, notes))
+    text = " ".join(" ".join(texts).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
