@@ -2,8 +2,8 @@
 
 The excess of a rank is the median, over the steps, of its step time relative to the median of all ranks at that step.
 The noise is the spread of the excesses of all ranks, so a system on which all ranks differ has no slow rank. The limit
-grows with the number of ranks, and for few ranks, because their spread is uncertain. In simulations of 4 to 512 equal
-ranks, at most 2 % of the runs have a rank that is called slow.
+is highest for few ranks, because their spread is uncertain. In simulations of 4 to 512 equal ranks, at most 2 % of the
+runs have a rank that is called slow.
 """
 
 import statistics
