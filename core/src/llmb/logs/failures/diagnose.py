@@ -25,7 +25,7 @@ from llmb.logs.failures.exceptions import (
 from llmb.logs.failures.failure_evidence import with_message
 from llmb.logs.failures.launcher_reports import find_reported_exception, follows_report, order_reports, read_report
 from llmb.logs.failures.signature_files import known_signatures, signature_of_exception
-from llmb.logs.failures.signature_search import Hit, SignatureSearch, line_at, search_signatures, text_of
+from llmb.logs.failures.signature_search import Hit, SignatureSearch, line_at, line_number, search_signatures, text_of
 from llmb.logs.failures.survived_errors import find_continuation
 from llmb.logs.processes import NOBODY, Process, Processes
 from llmb.logs.rank_in_file_name import processes_of_logs
@@ -267,7 +267,7 @@ class Diagnosis:
             cause=cause,
             origin=signature.origin or None,
             evidence=line.text,
-            line=line.number,
+            line=line_number(path, line.offset),
             rank=process.rank,
             host=process.host,
             remedy=signature.remedy,

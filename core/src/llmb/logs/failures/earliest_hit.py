@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from llmb.logs.ansi_escapes import PlainText
-from llmb.logs.failures.signature_search import Hit, raw_line_at
+from llmb.logs.failures.signature_search import Hit, line_at
 from llmb.logs.read_blocks import read_part
 from llmb.logs.timestamps import comparable, seconds_between, time_at
 from llmb.values.failure import Signature
@@ -49,6 +49,6 @@ def ending_below(hit: Hit, endings: Iterable[Signature]) -> Hit | None:
         return None
     place, signature = min(found, key=lambda each: each[0])
     ending = Hit(hit.path, hit.offset + text.place_in_log(place), signature)
-    after_s = seconds_between(*(raw_line_at(each.path, each.offset) for each in (hit, ending)))
+    after_s = seconds_between(*(line_at(each.path, each.offset).raw for each in (hit, ending)))
     is_late = after_s is not None and after_s > AT_ONCE_S
     return None if is_late else ending

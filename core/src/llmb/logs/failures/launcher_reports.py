@@ -10,7 +10,7 @@ import attrs
 
 from llmb.logs.failures.earliest_hit import AT_ONCE_S, SIDE_EFFECTS
 from llmb.logs.failures.exceptions import TailLine, find_errors, first_exception
-from llmb.logs.failures.signature_search import Hit, raw_line_at
+from llmb.logs.failures.signature_search import Hit, line_at
 from llmb.logs.processes import Report, task_of_line
 from llmb.logs.rank_labels import split_label
 from llmb.logs.read_blocks import read_part
@@ -39,7 +39,7 @@ def read_report(hit: Hit) -> Report:
     """Return the processes that a launcher reports at a hit."""
     if "(?P<task>" in hit.signature.pattern:
         return Report([*hit.processes], about_tasks=True)
-    return Report([*hit.processes], task_of_line(raw_line_at(hit.path, hit.offset)))
+    return Report([*hit.processes], task_of_line(line_at(hit.path, hit.offset).raw))
 
 
 def follows_report(hit: Hit, reports: Sequence[Hit]) -> bool:
@@ -50,7 +50,7 @@ def follows_report(hit: Hit, reports: Sequence[Hit]) -> bool:
     if first.path == hit.path and first.offset < hit.offset:
         return True
     text = first.match[0].encode() if first.match else b""
-    after_s = seconds_between(text, raw_line_at(hit.path, hit.offset))
+    after_s = seconds_between(text, line_at(hit.path, hit.offset).raw)
     return after_s is not None and after_s > AT_ONCE_S
 
 

@@ -54,12 +54,12 @@ _RETRIED = b" thrown while requesting "
 
 @attrs.frozen
 class LogLine:
-    """The number (from 1), the text and the bytes of a line, and where the signature begins in the text."""
+    """The bytes and the text of a line, and where a signature begins: ``offset`` in the log, ``start`` in the text."""
 
-    number: int
-    text: str
+    offset: int
     raw: bytes
-    start: int = 0
+    text: str
+    start: int
 
 
 @attrs.frozen
@@ -268,15 +268,14 @@ def text_of(line: bytes) -> str:
 def line_at(path: Path, offset: int) -> LogLine:
     """Return the line at ``offset``. Of a long line, the text has the beginning and the part around that byte."""
     prefix, rest, ends = line_around(path, offset, OVERLAP, AROUND)
-    number = 1 + ends
+    shown = prefix if len(prefix) <= PREFIX else prefix[:BEGINNING].rpartition(b" ")[0] + b" ... "
+    return LogLine(offset + ends, prefix + rest, as_evidence(shown + rest), len(as_evidence(shown + b"|")) - 1)
+
+
+def line_number(path: Path, offset: int) -> int:
+    """Return the number of the line at ``offset``, from 1. This takes long, because all lines above it are read."""
+    number = 1
     with path.open("rb") as file:
         while (left := offset - file.tell()) > 0:
             number += file.read(min(1 << 20, left)).count(b"\n")
-    shown = prefix if len(prefix) <= PREFIX else prefix[:BEGINNING].rpartition(b" ")[0] + b" ... "
-    return LogLine(number, as_evidence(shown + rest), prefix + rest, len(as_evidence(shown + b"|")) - 1)
-
-
-def raw_line_at(path: Path, offset: int) -> bytes:
-    """Return the bytes of the line at ``offset``, as those of `line_at`. The lines above it are not read."""
-    prefix, rest, _ = line_around(path, offset, OVERLAP, AROUND)
-    return prefix + rest
+    return number
