@@ -146,18 +146,16 @@ def _without_carets(text: bytes) -> bytes:
     return text.replace(b"^", b"")
 
 
-def find_errors(tail: bytes, reports: Callable[[bytes], object] = lambda _line: False) -> list[TailLine]:
+def find_errors(tail: bytes, is_report: Callable[[bytes], bool] | None = None) -> list[TailLine]:
     """Return the errors among the last `RECENT` lines of each rank, in the order of the log.
 
-    Exceptions that did not end a process are left out, and exceptions that caused the next one. ``reports`` is true
-    for a line that does not show that a process continued, besides the lines of `_REPORT`.
+    Exceptions that did not end a process are left out, and exceptions that caused the next one. ``is_report`` is that
+    of `read_tail`.
     """
     if not _WORTH_READING.search(tail):
         return []
     ranks = defaultdict[bytes, list[TailLine]](list)
-    for line in read_tail(tail):
-        if line.kind == "text" and reports(line.line):
-            line.kind = "report"
+    for line in read_tail(tail, is_report):
         ranks[line.label].append(line)
     return sorted((error for lines in ranks.values() for error in _errors_of(lines)), key=lambda error: error.offset)
 
@@ -252,8 +250,11 @@ class _Rank:
             self.reported = self.reported if self.patience > 0 else 0
 
 
-def read_tail(tail: bytes) -> list[TailLine]:
-    """Return the lines with text, except stack traces and exceptions of Python's resource tracker."""
+def read_tail(tail: bytes, is_report: Callable[[bytes], bool] | None = None) -> list[TailLine]:
+    """Return the lines with text, except stack traces and exceptions of Python's resource tracker.
+
+    ``is_report`` is true for a line that does not show that a process continued, besides the lines of `_REPORT`.
+    """
     kept: list[TailLine] = []
     ranks = defaultdict[bytes, _Rank](_Rank)
     offset = 0
@@ -265,5 +266,7 @@ def read_tail(tail: bytes) -> list[TailLine]:
             line = TailLine(offset, whole.strip(), label, "text")
             if rank.read(line, text):
                 kept.append(line)
+                if is_report and line.kind == "text" and is_report(line.line):
+                    line.kind = "report"
         offset += len(whole)
     return kept
