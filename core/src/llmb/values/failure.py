@@ -64,11 +64,6 @@ class Signature:
     yields_to: tuple[NonEmptyStr, ...] = ()
     survivable: bool = False
 
-    @property
-    def weight(self) -> int:
-        """0 for a primary signature, 1 for a secondary one, 2 for a report. The lowest weight in a log counts."""
-        return 2 if self.report else int(not self.primary)
-
     def cause_in(self, text: str) -> str:
         """Return the cause, with the detail that a text from ``needle`` on contains."""
         match = re.search(self.detail, text) if self.detail else None

@@ -13,7 +13,7 @@ from llmb.logs.failures.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_b
 from llmb.logs.failures.exceptions import AT_THE_END, CHAINED, exception_in, first_exception, read_tail
 from llmb.logs.failures.launcher_reports import find_reported_exception, follows_report
 from llmb.logs.failures.run_logs import Errors, PlacedLine, RunLogs
-from llmb.logs.failures.signature_search import Hit, line_at, text_of
+from llmb.logs.failures.signature_search import Hit, HitKind, line_at, text_of
 from llmb.logs.failures.survived_errors import find_continuation
 from llmb.logs.read_blocks import read_part
 from llmb.values.failure import UNKNOWN, Failure, Signature
@@ -106,7 +106,7 @@ class Diagnosis:
     def cause(self) -> Failure | None:
         """Return the cause according to the first rule that is met, or None if the logs have no signature.
 
-        The rules are about the hit that counts: of the lowest weight (`Hit.weight`), and of several, the earliest.
+        The rules are about the hit that counts: of the first `HitKind`, and of several, the earliest one.
         """
         hits = self.run.find_hits(self.run.search, warnings=self.warnings)
         if not hits:
@@ -161,7 +161,7 @@ class Diagnosis:
         between = read_part(hit.path, hit.offset, min(final.offset, hit.offset + SIDE_EFFECTS))
         if CHAINED.search(between):
             return None
-        if (found := self.run.find_signature(hit.path, final)) and found.weight == 0:
+        if (found := self.run.find_signature(hit.path, final)) and found.kind is HitKind.PRIMARY:
             return self.run.failure(found.signature, found.path, found.offset, found.cause)
         ordinary = [each for each in read_tail(between, self.run.search.is_report) if each.kind == "text"]
         continued = sum(self._rank(hit.path, each.line) == rank for each in ordinary) > AT_THE_END

@@ -19,9 +19,9 @@ AT_ONCE_S: Final = 60
 
 
 def earliest_hit(hits: Sequence[Hit]) -> Hit:
-    """Return the hit of the lowest weight with the earliest time, or if a log has no times, the lowest offset."""
-    weight = min(hit.weight for hit in hits)
-    candidates = [hit for hit in hits if hit.weight == weight]
+    """Return the hit of the first `HitKind` with the earliest time, or if a log has no times, the lowest offset."""
+    kind = min(hit.kind for hit in hits)
+    candidates = [hit for hit in hits if hit.kind == kind]
     times = [time_at(hit.path, hit.offset) for hit in candidates] if len(candidates) > 1 else []
     known = [time for time in times if time]
     if known and len(known) == len(candidates):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
+from enum import IntEnum
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
@@ -62,6 +63,19 @@ class LogLine:
     start: int
 
 
+class HitKind(IntEnum):
+    """Kinds of hits. The first kind that the logs contain counts.
+
+    Warnings about other processes usually come at the end of a run, and the others at its beginning.
+    """
+
+    PRIMARY = 0
+    SECONDARY = 1
+    SECONDARY_IN_WARNING = 2
+    PRIMARY_IN_WARNING = 3
+    REPORT = 4
+
+
 @attrs.frozen
 class Hit:
     """A signature found in a log, and the byte where it begins. ``match`` is that of the signature's pattern.
@@ -76,15 +90,13 @@ class Hit:
     is_warning: bool = False
 
     @property
-    def weight(self) -> float:
-        """The weight of the signature. The lowest weight in a log counts.
-
-        A warning weighs more than any signature in an error, and less than a report. Warnings about other processes
-        usually come at the end of a run, and the others at its beginning.
-        """
+    def kind(self) -> HitKind:
+        """The kind of the signature, and whether it is in a warning."""
         if self.is_warning:
-            return 1.5 if self.signature.primary else 1.25
-        return self.signature.weight
+            return HitKind.PRIMARY_IN_WARNING if self.signature.primary else HitKind.SECONDARY_IN_WARNING
+        if self.signature.report:
+            return HitKind.REPORT
+        return HitKind.PRIMARY if self.signature.primary else HitKind.SECONDARY
 
     @property
     def process(self) -> Process:
@@ -125,7 +137,7 @@ class SignatureSearch:
         return SignatureSearch(filter(is_wanted, self._by_text.values()))
 
     def find(self, path: Path, start: int = 0, *, warnings: bool = True) -> Hit | None:
-        """Return the first hit of the lowest weight in a log, from this byte on, with or without ``warnings``.
+        """Return the first hit of the first `HitKind` in a log, from this byte on, with or without ``warnings``.
 
         Primary and secondary signatures may overlap, so each kind has a search.
         """
@@ -138,11 +150,11 @@ class SignatureSearch:
             for hit in hits:
                 if not hit.is_warning:
                     return _below_code(hit, hits, data, begin)
-                best = min(best or hit, hit, key=attrgetter("weight"))
-            if best is None or best.weight > 1:
+                best = min(best or hit, hit, key=attrgetter("kind"))
+            if best is None or best.kind > HitKind.SECONDARY:
                 for hit in self._new_hits(path, others, data, begin, len(kept), warnings=warnings):
-                    best = min(best or hit, hit, key=attrgetter("weight"))
-                    if best.weight <= 1:
+                    best = min(best or hit, hit, key=attrgetter("kind"))
+                    if best.kind <= HitKind.SECONDARY:
                         break
             start, kept = start + len(block), data[-OVERLAP:]
         return best
