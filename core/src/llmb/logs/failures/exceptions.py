@@ -54,7 +54,7 @@ _WORTH_READING = re.compile(
 )
 """A text without any of these has no error."""
 
-_REPORTED = re.compile(
+_BEFORE_IGNORED = re.compile(
     rb"(?i)Exception ignored (?:in|while)|Exception in thread |--- Logging error ---|\bimport\b.*: Traceback \(most"
 )
 """Lines before exceptions that do not end the process: in a finalizer, in another thread, in a log handler, in the
@@ -112,6 +112,7 @@ _REPORT = re.compile(
 class TailLine:
     """A line without its line end, the byte where the line begins, and its kind. Stack traces are left out.
 
+    An "ignored error" ended no process. A "report" is about the end of a process, by a launcher or a library.
     ``uncaught`` is True for an exception that ended its process according to its traceback. ``ended_rank`` is True for
     an error that nothing caught, or that almost no line of the same rank follows; `find_errors` sets it.
     """
@@ -184,15 +185,15 @@ def _errors_of(lines: Sequence[TailLine]) -> Iterator[TailLine]:
 class _Rank:
     """The lines of a rank, as far as they decide what its next line is.
 
-    ``frames`` are the stack frames since the last ordinary line. ``reported`` is the number of announced exceptions
-    that end no process and are still to come, within ``patience`` lines. An exception that nothing caught is one of
+    ``frames`` are the stack frames since the last ordinary line. ``expected`` is the number of announced exceptions
+    (`_BEFORE_IGNORED`) that are still to come, within ``patience`` lines. An exception that nothing caught is one of
     them only without a line between. ``task_error`` is the last line if it is an exception of a Ray task.
     """
 
     in_group: bool = False
     code_follows: bool = False
     frames: list[bytes] = attrs.field(factory=list)
-    reported: int = 0
+    expected: int = 0
     patience: int = 0
     last_error: TailLine | None = None
     task_error: TailLine | None = None
@@ -227,27 +228,27 @@ class _Rank:
             return False
         if is_error:
             line.uncaught = bool(frames) and frames[0].endswith(_OUTERMOST_FRAMES)
-            is_reported = self.reported and (not line.uncaught or self.patience == AT_THE_END)
-            line.kind = "ignored error" if is_reported or _WRAPPER.match(stripped) else "error"
+            is_expected = self.expected and (not line.uncaught or self.patience == AT_THE_END)
+            line.kind = "ignored error" if is_expected or _WRAPPER.match(stripped) else "error"
             if self.task_error and frames:  # the cause of the task's error
                 line.kind, line.uncaught = self.task_error.kind, self.task_error.uncaught
                 self.task_error.kind = "ignored error"
             self.last_error = line
         elif _REPORT.match(stripped):
             line.kind = "report"
-        self._expect_reported(stripped, is_error=bool(is_error))
+        self._expect_ignored(stripped, is_error=bool(is_error))
         self.task_error = line if is_error and _OF_TASK.match(stripped) else None
         return True
 
-    def _expect_reported(self, text: bytes, *, is_error: bool) -> None:
+    def _expect_ignored(self, text: bytes, *, is_error: bool) -> None:
         """Count the exceptions to come that end no process. Several processes may announce them at the same time."""
-        if _REPORTED.search(text):
-            self.reported, self.patience = self.reported + 1, AT_THE_END
+        if _BEFORE_IGNORED.search(text):
+            self.expected, self.patience = self.expected + 1, AT_THE_END
         elif is_error:
-            self.reported = max(0, self.reported - 1)
+            self.expected = max(0, self.expected - 1)
         else:
             self.patience -= 1
-            self.reported = self.reported if self.patience > 0 else 0
+            self.expected = self.expected if self.patience > 0 else 0
 
 
 def read_tail(tail: bytes, is_report: Callable[[bytes], bool] | None = None) -> list[TailLine]:
