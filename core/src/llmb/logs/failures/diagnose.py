@@ -67,67 +67,67 @@ def last_exception(
     If the exception only reports another process, the cause is unknown. Without ``ended``, the rank may print ordinary
     lines after the exception.
     """
-    run = RunLogs.of(logs, more, starts)
-    if exception := find_exception(run, run.final_errors, ended=ended):
+    run_logs = RunLogs.of(logs, more, starts)
+    if exception := _find_exception(run_logs, run_logs.final_errors, ended=ended):
         return exception
-    ended_ranks = [(path, each) for path, errors in run.final_errors.items() for each in errors if each.ended_rank]
+    ended_ranks = [(path, each) for path, errors in run_logs.final_errors.items() for each in errors if each.ended_rank]
     if not ended_ranks:
         return None
     path, error = ended_ranks[-1]
-    return run.failure(PROCESS_FAILED, path, error.offset, PROCESS_FAILED.cause)
+    return run_logs.failure(PROCESS_FAILED, path, error.offset, PROCESS_FAILED.cause)
 
 
-def find_exception(run: RunLogs, logs: Errors, *, ended: bool) -> Failure | None:
+def _find_exception(logs: RunLogs, errors: Errors, *, ended: bool) -> Failure | None:
     """Return the first exception that another process did not cause, of the rank that ended first if it has one.
 
     Without ``ended``, the exception need not have ended its rank.
     """
-    candidates = [(path, error) for path, errors in logs.items() if (error := first_exception(errors, ended=ended))]
+    candidates = [(path, error) for path, found in errors.items() if (error := first_exception(found, ended=ended))]
     if not candidates:
         return None
-    for path, errors in logs.items():
-        of_first = [each for each in errors if run.is_of_first(path, each.line)]
+    for path, found in errors.items():
+        of_first = [each for each in found if logs.is_of_first(path, each.line)]
         if error := first_exception(of_first, ended=ended):
-            return run.failure_of_exception(path, error)
-    return run.failure_of_exception(*candidates[0])
+            return logs.failure_of_exception(path, error)
+    return logs.failure_of_exception(*candidates[0])
 
 
 @attrs.frozen
 class Diagnosis:
-    """The rules by which the logs of one run contain a cause. Each rule is a method that returns None if it is not met.
+    """The rules that choose the cause. `cause` lists them in order, and the methods below it contain one rule each.
 
-    A primary signature names a cause. A secondary one only follows from a cause, such as the timeout of a watchdog.
+    A primary signature names a cause. A secondary one follows from something else, such as the timeout of a watchdog.
     """
 
-    run: RunLogs
+    logs: RunLogs
     endings: Sequence[Signature]
     warnings: bool
 
     def cause(self) -> Failure | None:
-        """Return the cause according to the first rule that is met, or None if the logs have no signature.
+        """Return the cause according to the first rule that finds one, or None if the logs contain no signature.
 
-        The rules are about the hit that counts: of the first `HitKind`, and of several, the earliest one.
+        Of all hits, the earliest one of the first `HitKind` counts.
         """
-        hits = self.run.find_hits(self.run.search, warnings=self.warnings)
+        hits = self.logs.find_hits(self.logs.search, warnings=self.warnings)
         if not hits:
             return None
         hit = earliest_hit(hits)
-        if hit.is_warning and (exception := find_exception(self.run, self.run.final_errors, ended=True)):
-            return exception
+        if hit.is_warning and (exception := _find_exception(self.logs, self.logs.final_errors, ended=True)):
+            return exception  # programs usually survive what they warn about
         if hit.signature.primary:
-            failure = self.run.failure_of_hit(hit)
+            failure = self.logs.failure_of_hit(hit)
             return (
-                self._explanation(hit)
-                or self._after_import(hit, failure.evidence)
-                or self._after_survival(hit)
+                self._explanation(hit)  # the signature yields to another cause, such as a full disk
+                or self._after_import(hit, failure.evidence)  # the process survived a failed import
+                or self._after_survival(hit)  # the process survived the error
                 or failure
             )
-        errors = self.run.errors_above(hits)
+        errors = self.logs.errors_above(hits)
         return (
-            find_exception(self.run, errors, ended=False)
-            or self._reported_exception()
-            or self._unknown_process(hit, errors)
-            or self._ending_after_peer(hit)
+            _find_exception(self.logs, errors, ended=False)  # an exception above the signature explains it
+            or self._reported_exception()  # a launcher reported the exception
+            or self._unknown_process(hit, errors)  # a launcher reported a process, but not why it ended
+            or self._ending_after_peer(hit)  # a scheduler ended the processes, and one saw the death of another
             or self._secondary(hit, errors)
         )
 
@@ -138,10 +138,10 @@ class Diagnosis:
         """
         if not hit.signature.yields_to:
             return None
-        search = self.run.search.select(lambda each: each.cause in hit.signature.yields_to)
-        found = self.run.find_hits(search, warnings=False)
+        search = self.logs.search.select(lambda each: each.cause in hit.signature.yields_to)
+        found = self.logs.find_hits(search, warnings=False)
         hits = [each for each in found if each.signature.primary or precedes(each, hit)]
-        return self.run.failure_of_hit(earliest_hit(hits)) if hits else None
+        return self.logs.failure_of_hit(earliest_hit(hits)) if hits else None
 
     def _after_import(self, hit: Hit, evidence: str) -> Failure | None:
         """Return the exception that ended a process after it survived a failed import, or None.
@@ -153,7 +153,7 @@ class Diagnosis:
             return None
         line = line_at(hit.path, hit.offset).raw  # the evidence of a long line is shortened
         rank, text = self._rank(hit.path, line), text_of(line)
-        errors = self.run.final_errors[hit.path]
+        errors = self.logs.final_errors[hit.path]
         later = [error for error in errors if error.offset > hit.offset and text_of(error.line) != text]
         final = first_exception([each for each in later if self._rank(hit.path, each.line) == rank], ended=True)
         if final is None:
@@ -161,12 +161,12 @@ class Diagnosis:
         between = read_part(hit.path, hit.offset, min(final.offset, hit.offset + SIDE_EFFECTS))
         if CHAINED.search(between):
             return None
-        if (found := self.run.find_signature(hit.path, final)) and found.kind is HitKind.PRIMARY:
-            return self.run.failure(found.signature, found.path, found.offset, found.cause)
-        ordinary = [each for each in read_tail(between, self.run.search.is_report) if each.kind == "text"]
+        if (found := self.logs.find_signature(hit.path, final)) and found.kind is HitKind.PRIMARY:
+            return self.logs.failure(found.signature, found.path, found.offset, found.cause)
+        ordinary = [each for each in read_tail(between, self.logs.search.is_report) if each.kind == "text"]
         continued = sum(self._rank(hit.path, each.line) == rank for each in ordinary) > AT_THE_END
         is_own = continued and exception_in(final.line) not in OF_LAUNCHERS
-        return self.run.failure_of_exception(hit.path, final) if is_own else None
+        return self.logs.failure_of_exception(hit.path, final) if is_own else None
 
     def _after_survival(self, hit: Hit) -> Failure | None:
         """Return the known cause of the end of a process that survived an error, such as a failed lookup, or None."""
@@ -174,20 +174,20 @@ class Diagnosis:
         if not continued:
             return None
         first, start = continued
-        others = self.run.search.select(lambda each: each.primary and not each.survivable)
+        others = self.logs.search.select(lambda each: each.primary and not each.survivable)
         if (found := others.find(hit.path, first, warnings=False)) and found.offset < start:
-            return self.run.failure_of_hit(found)
-        later = attrs.evolve(self, run=attrs.evolve(self.run, starts={**self.run.starts, hit.path: start}))
-        failure = later.cause() or find_exception(later.run, later.run.final_errors, ended=True)
+            return self.logs.failure_of_hit(found)
+        later = attrs.evolve(self, logs=attrs.evolve(self.logs, starts={**self.logs.starts, hit.path: start}))
+        failure = later.cause() or _find_exception(later.logs, later.logs.final_errors, ended=True)
         return failure if failure and not failure.cause.startswith(UNKNOWN) else None
 
     def _reported_exception(self) -> Failure | None:
         """Return the exception in a launcher's report about the process that failed first, or None."""
-        for hit in self.run.reports:
+        for hit in self.logs.reports:
             if error := find_reported_exception(hit):
-                if (known := self.run.find_signature(hit.path, error)) and not known.signature.report:
-                    return self.run.failure(known.signature, hit.path, error.offset, known.cause, hit.process)
-                return self.run.failure_of_exception(hit.path, error, hit.process)
+                if (known := self.logs.find_signature(hit.path, error)) and not known.signature.report:
+                    return self.logs.failure(known.signature, hit.path, error.offset, known.cause, hit.process)
+                return self.logs.failure_of_exception(hit.path, error, hit.process)
         return None
 
     def _unknown_process(self, hit: Hit, errors: Errors) -> Failure | None:
@@ -195,16 +195,16 @@ class Diagnosis:
 
         The evidence is the last error or line of the process that ended first. A message of the scheduler is a cause.
         """
-        reports = self.run.reports
+        reports = self.logs.reports
         if not hit.signature.report and (hit.signature in self.endings or not follows_report(hit, reports)):
             return None
         report = reports[0] if reports else hit
         every = ((path, error) for path, found in errors.items() for error in found)
-        lines = [(path, each.offset, each.line) for path, each in every if not self.run.search.is_report(each.line)]
+        lines = [(path, each.offset, each.line) for path, each in every if not self.logs.search.is_report(each.line)]
         rank = report.process.rank
-        of_rank = self._of_rank(lines, rank) or self._of_rank(self.run.final_lines(), rank)
+        of_rank = self._of_rank(lines, rank) or self._of_rank(self.logs.final_lines(), rank)
         path, offset, _ = (of_rank or lines or [(report.path, report.offset, b"")])[-1]
-        return self.run.failure(report.signature, path, offset, f"{UNKNOWN}: {report.cause}", report.process)
+        return self.logs.failure(report.signature, path, offset, f"{UNKNOWN}: {report.cause}", report.process)
 
     def _ending_after_peer(self, hit: Hit) -> Failure | None:
         """Return the scheduler's message just below a process that reports the death of another one, or None.
@@ -212,7 +212,7 @@ class Diagnosis:
         The scheduler ends processes one after another.
         """
         ending = ending_below(hit, self.endings) if hit.signature.cause == PEER_DIED else None
-        return self.run.failure_of_hit(ending) if ending else None
+        return self.logs.failure_of_hit(ending) if ending else None
 
     def _secondary(self, hit: Hit, errors: Errors) -> Failure:
         """Return the cause of a secondary signature, with the last error above it as evidence if there is one.
@@ -221,10 +221,10 @@ class Diagnosis:
         """
         last = ((path, found[-1].offset) for path, found in errors.items() if found)
         path, offset = next(last, (hit.path, hit.offset))
-        return self.run.failure(hit.signature, path, offset, hit.cause, hit.process)
+        return self.logs.failure(hit.signature, path, offset, hit.cause, hit.process)
 
     def _of_rank(self, lines: Iterable[PlacedLine], rank: int | None) -> list[PlacedLine]:
         return [each for each in lines if rank is not None and self._rank(each[0], each[2]) == rank]
 
     def _rank(self, path: Path, line: bytes) -> int | None:
-        return self.run.process_of_line(path, line).rank
+        return self.logs.process_of_line(path, line).rank
