@@ -32,7 +32,7 @@ ROWS = table("Slurm's state")
 @pytest.mark.parametrize("row", ROWS, ids=["-".join(row[:7]) for row in ROWS])
 def test_a_row_of_the_truth_table(row: list[str]) -> None:
     state, code, step_code, reason, message, steps, nan, expected, run_reason = row
-    found = parse_sacct_line(f"7|{state}|{code}|{step_code}|{reason}|a|/w/runs/a")
+    found = parse_sacct_line(f"7|{state}|{code}|{step_code}|{reason}|a|batch|/w/runs/a")
     assert found
     ending = determine_ending(
         job_status(found),

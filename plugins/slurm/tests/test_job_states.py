@@ -28,22 +28,22 @@ def sacct(line: str) -> JobStatus:
 @pytest.mark.parametrize(
     ("line", "cause", "exit_code"),
     [
-        ("1|COMPLETED|0|0|0|a|None||/w|llmb a b|", "completed", 0),
-        ("2|FAILED|0|768|0|a|NonZeroExitCode||/w|(null)|", "failed", 3),
-        ("3|FAILED|0|11|0|a|JobLaunchFailure||/w|(null)|", "failed", 139),
-        ("4|FAILED|0|4021|0|a|JobLaunchFailure||/w|(null)|", "launch failure", 15),
-        ("5|FAILED|0|256|253|a|NonZeroExitCode||/w|(null)|", "out of memory", 1),
-        ("6|COMPLETED|0|0|253|a|None||/w|(null)|", "completed", 0),
-        ("7|OUT_OF_MEMORY|0|253|0|a|OutOfMemory||/w|(null)|", "out of memory", 253),
-        ("11|FAILED|0|1|0|a|BadConstraints||/w|(null)|", "impossible", 129),
-        ("13|CANCELLED|0|0|0|a|DependencyNeverSatisfied||/w|(null)|", "dependency", 0),
-        ("16|DEADLINE|0|1|0|a|DeadLine||/w|(null)|", "deadline", 129),
-        ("73|CANCELLED|0|15|0|a|None||/w|(null)|", "cancelled", 143),
-        ("75|CANCELLED|0|0|0|a|Priority||/w|(null)|", "cancelled", 0),
-        ("8|CANCELLED|0|0|0|a|PartitionNodeLimit||/w|(null)|", "impossible", 0),
-        ("95|TIMEOUT|0|0|0|a|TimeLimit||/w|(null)|", "timeout", 0),
-        ("98|PREEMPTED|0|0|0|a|None||/w|(null)|", "preempted", 0),
-        ("103|NODE_FAIL|0|0|0|a|NodeDown||/w|(null)|", "node failure", 0),
+        ("1|COMPLETED|0|0|0|a|p|None||/w|llmb a b|", "completed", 0),
+        ("2|FAILED|0|768|0|a|p|NonZeroExitCode||/w|(null)|", "failed", 3),
+        ("3|FAILED|0|11|0|a|p|JobLaunchFailure||/w|(null)|", "failed", 139),
+        ("4|FAILED|0|4021|0|a|p|JobLaunchFailure||/w|(null)|", "launch failure", 15),
+        ("5|FAILED|0|256|253|a|p|NonZeroExitCode||/w|(null)|", "out of memory", 1),
+        ("6|COMPLETED|0|0|253|a|p|None||/w|(null)|", "completed", 0),
+        ("7|OUT_OF_MEMORY|0|253|0|a|p|OutOfMemory||/w|(null)|", "out of memory", 253),
+        ("11|FAILED|0|1|0|a|p|BadConstraints||/w|(null)|", "impossible", 129),
+        ("13|CANCELLED|0|0|0|a|p|DependencyNeverSatisfied||/w|(null)|", "dependency", 0),
+        ("16|DEADLINE|0|1|0|a|p|DeadLine||/w|(null)|", "deadline", 129),
+        ("73|CANCELLED|0|15|0|a|p|None||/w|(null)|", "cancelled", 143),
+        ("75|CANCELLED|0|0|0|a|p|Priority||/w|(null)|", "cancelled", 0),
+        ("8|CANCELLED|0|0|0|a|p|PartitionNodeLimit||/w|(null)|", "impossible", 0),
+        ("95|TIMEOUT|0|0|0|a|p|TimeLimit||/w|(null)|", "timeout", 0),
+        ("98|PREEMPTED|0|0|0|a|p|None||/w|(null)|", "preempted", 0),
+        ("103|NODE_FAIL|0|0|0|a|p|NodeDown||/w|(null)|", "node failure", 0),
     ],
 )
 def test_ends_in_squeue(line: str, cause: str, exit_code: int) -> None:
@@ -55,21 +55,21 @@ def test_ends_in_squeue(line: str, cause: str, exit_code: int) -> None:
 @pytest.mark.parametrize(
     ("line", "cause"),
     [
-        ("76|COMPLETED|0:0|0:0|None|a|/", "completed"),
-        ("77|FAILED|3:0|0:0|None|a|/", "failed"),
-        ("78|FAILED|0:11|0:0|None|a|/", "failed"),
-        ("4|FAILED|0:53|0:0|None|a|/", "launch failure"),
-        ("1|OUT_OF_MEMORY|0:125|0:0|None|a|/", "out of memory"),
-        ("3|FAILED|1:0|0:125|None|a|/", "out of memory"),
-        ("2|COMPLETED|0:0|0:125|None|a|/", "completed"),
-        ("73|CANCELLED by 1001|0:0|0:0|None|a|/", "cancelled"),
-        ("72|CANCELLED|0:0|0:0|Dependency|a|/", "dependency"),
-        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit|a|/", "impossible"),
-        ("95|TIMEOUT|0:0|0:0|None|a|/", "timeout"),
-        ("96|PREEMPTED|0:0|0:0|None|a|/", "preempted"),
-        ("59|NODE_FAIL|0:0|0:0|None|a|/", "node failure"),
-        ("16|DEADLINE|1:0|0:0|None|a|/", "deadline"),
-        ("17|BOOT_FAIL|0:0|0:0|None|a|/", "launch failure"),
+        ("76|COMPLETED|0:0|0:0|None|a|p|/", "completed"),
+        ("77|FAILED|3:0|0:0|None|a|p|/", "failed"),
+        ("78|FAILED|0:11|0:0|None|a|p|/", "failed"),
+        ("4|FAILED|0:53|0:0|None|a|p|/", "launch failure"),
+        ("1|OUT_OF_MEMORY|0:125|0:0|None|a|p|/", "out of memory"),
+        ("3|FAILED|1:0|0:125|None|a|p|/", "out of memory"),
+        ("2|COMPLETED|0:0|0:125|None|a|p|/", "completed"),
+        ("73|CANCELLED by 1001|0:0|0:0|None|a|p|/", "cancelled"),
+        ("72|CANCELLED|0:0|0:0|Dependency|a|p|/", "dependency"),
+        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit|a|p|/", "impossible"),
+        ("95|TIMEOUT|0:0|0:0|None|a|p|/", "timeout"),
+        ("96|PREEMPTED|0:0|0:0|None|a|p|/", "preempted"),
+        ("59|NODE_FAIL|0:0|0:0|None|a|p|/", "node failure"),
+        ("16|DEADLINE|1:0|0:0|None|a|p|/", "deadline"),
+        ("17|BOOT_FAIL|0:0|0:0|None|a|p|/", "launch failure"),
     ],
 )
 def test_ends_in_sacct(line: str, cause: str) -> None:
@@ -80,18 +80,18 @@ def test_ends_in_sacct(line: str, cause: str) -> None:
 @pytest.mark.parametrize(
     ("line", "remedy"),
     [
-        ("4|FAILED|0:53|0:0|None|a|/", "target.workdir"),
-        ("17|BOOT_FAIL|0:0|0:0|None|a|/", "target.exclude"),
-        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit|a|/", "target.partition"),
-        ("88|CANCELLED by 0|0:0|0:0|PartitionTimeLimit|a|/", "workload.time_limit"),
-        ("88|CANCELLED by 0|0:0|0:0|MaxMemPerLimit|a|/", "target.mem"),
-        ("88|CANCELLED by 0|0:0|0:0|BadConstraints|a|/", "target.constraint"),
-        ("88|CANCELLED by 0|0:0|0:0|AccountNotAllowed|a|/", "target.account"),
-        ("88|CANCELLED by 0|0:0|0:0|InvalidQOS|a|/", "target.qos"),
-        ("88|CANCELLED by 0|0:0|0:0|ReservationDeleted|a|/", "target.reservation"),
-        ("88|CANCELLED by 0|0:0|0:0|QOSMaxWallDurationPerJobLimit|a|/", "workload.time_limit"),
-        ("88|CANCELLED by 0|0:0|0:0|AssocMaxNodePerJobLimit|a|/", "lower target.max_jobs, the GPUs"),
-        ("88|CANCELLED by 0|0:0|0:0|QOSMinGRES|a|/", "run on more GPUs"),
+        ("4|FAILED|0:53|0:0|None|a|p|/", "target.workdir"),
+        ("17|BOOT_FAIL|0:0|0:0|None|a|p|/", "target.exclude"),
+        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit|a|p|/", "target.partition"),
+        ("88|CANCELLED by 0|0:0|0:0|PartitionTimeLimit|a|p|/", "workload.time_limit"),
+        ("88|CANCELLED by 0|0:0|0:0|MaxMemPerLimit|a|p|/", "target.mem"),
+        ("88|CANCELLED by 0|0:0|0:0|BadConstraints|a|p|/", "target.constraint"),
+        ("88|CANCELLED by 0|0:0|0:0|AccountNotAllowed|a|p|/", "target.account"),
+        ("88|CANCELLED by 0|0:0|0:0|InvalidQOS|a|p|/", "target.qos"),
+        ("88|CANCELLED by 0|0:0|0:0|ReservationDeleted|a|p|/", "target.reservation"),
+        ("88|CANCELLED by 0|0:0|0:0|QOSMaxWallDurationPerJobLimit|a|p|/", "workload.time_limit"),
+        ("88|CANCELLED by 0|0:0|0:0|AssocMaxNodePerJobLimit|a|p|/", "lower target.max_jobs, the GPUs"),
+        ("88|CANCELLED by 0|0:0|0:0|QOSMinGRES|a|p|/", "run on more GPUs"),
     ],
 )
 def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
@@ -126,8 +126,24 @@ def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
     ],
 )
 def test_a_pending_job_has_a_reason_and_may_be_unsatisfiable(reason: str, cause: str) -> None:
-    status = squeue(f"8|PENDING|0|0|0|a|{reason}||/w|(null)|")
+    status = squeue(f"8|PENDING|0|0|0|a|p|{reason}||/w|(null)|")
     assert (status.state, status.reason, status.cause, status.unsatisfiable) == ("pending", reason, cause, bool(cause))
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        ("PartitionTimeLimit", ""),
+        ("PartitionNodeLimit", ""),
+        ("QOSMinGRES", ""),
+        ("InvalidQOS", "impossible"),
+        ("AssocMaxWallDurationPerJobLimit", "impossible"),
+    ],
+)
+def test_a_job_in_several_partitions_may_start_in_another_than_that_of_the_reason(reason: str, cause: str) -> None:
+    """Slurm 22.05 printed PartitionTimeLimit, then Resources, for a job that started in the other partition."""
+    assert squeue(f"2|PENDING|0|0|0|a|batch,short|{reason}||/w|(null)|").cause == cause
+    assert sacct(f"2|CANCELLED by 0|0:0|0:0|{reason}|a|batch,short|/").cause == (cause or "cancelled")
 
 
 @pytest.mark.parametrize(
@@ -144,32 +160,32 @@ def test_a_pending_job_has_a_reason_and_may_be_unsatisfiable(reason: str, cause:
     ],
 )
 def test_a_held_job_has_a_remedy(state: str, reason: str, remedy: str) -> None:
-    status = squeue(f"8|{state}|0|0|0|a|{reason}||/w|(null)|")
+    status = squeue(f"8|{state}|0|0|0|a|p|{reason}||/w|(null)|")
     assert not status.unsatisfiable
     assert remedy in status.remedy
     assert bool(status.remedy) == bool(remedy)
 
 
-@pytest.mark.parametrize("line", ["88|FAILED|1:0|0:0|JobHeldUser|a|/", "88|TIMEOUT|0:0|0:0|JobHeldAdmin|a|/"])
+@pytest.mark.parametrize("line", ["88|FAILED|1:0|0:0|JobHeldUser|a|p|/", "88|TIMEOUT|0:0|0:0|JobHeldAdmin|a|p|/"])
 def test_a_job_that_ended_after_its_release_is_not_to_be_released(line: str) -> None:
     """Slurm keeps the last reason for which a job was pending."""
     assert sacct(line).remedy == ""
 
 
 def test_a_state_of_a_later_version_counts_as_running() -> None:
-    assert squeue("73|A_STATE_OF_A_LATER_VERSION|2|0|0|a|None||/w|(null)|").state == "running"
+    assert squeue("73|A_STATE_OF_A_LATER_VERSION|2|0|0|a|p|None||/w|(null)|").state == "running"
 
 
 @pytest.mark.parametrize(("attempt", "reason"), [(0, "BeginTime"), (1, "requeued (BeginTime)")])
 def test_the_pause_before_a_new_attempt_is_named(attempt: int, reason: str) -> None:
-    assert squeue(f"8|PENDING|{attempt}|0|0|a|BeginTime|1:00|/w|(null)|").reason == reason
+    assert squeue(f"8|PENDING|{attempt}|0|0|a|p|BeginTime|1:00|/w|(null)|").reason == reason
 
 
 def test_a_requeued_job_has_its_attempt() -> None:
-    assert squeue("96|RUNNING|1|0|0|a|None||/w|llmb a b|").attempt == 1
+    assert squeue("96|RUNNING|1|0|0|a|p|None||/w|llmb a b|").attempt == 1
 
 
-@pytest.mark.parametrize("line", ["", "slurm_load_jobs error", "5|odd comment", "5|RUNNING|x|0|0|a|b|c|"])
+@pytest.mark.parametrize("line", ["", "slurm_load_jobs error", "5|odd comment", "5|RUNNING|x|0|0|a|p|b|c|"])
 def test_a_malformed_line_is_skipped(line: str) -> None:
     assert parse_squeue_line(line) is None
 
@@ -184,13 +200,13 @@ def test_exit_codes(text: str, code: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     ("line", "left_s"),
     [
-        ("1|RUNNING|0|0|0|a|None|59:58|/w|(null)|", 3598),
-        ("1|RUNNING|0|0|0|a|None|1-02:00:03|/w|(null)|", 93603),
-        ("1|RUNNING|0|0|0|a|None|UNLIMITED|/w|(null)|", None),
-        ("1|RUNNING|0|0|0|a|None|INVALID|/w|(null)|", None),
-        ("1|COMPLETING|0|0|0|a|None|0:05|/w|(null)|", None),
-        ("1|PENDING|1|0|0|a|BeginTime|1:00|/w|(null)|", None),
-        ("1|RUNNING|0|0|0|a|None|59:58|/w|comment", 3598),  # its next line is another line of the comment
+        ("1|RUNNING|0|0|0|a|p|None|59:58|/w|(null)|", 3598),
+        ("1|RUNNING|0|0|0|a|p|None|1-02:00:03|/w|(null)|", 93603),
+        ("1|RUNNING|0|0|0|a|p|None|UNLIMITED|/w|(null)|", None),
+        ("1|RUNNING|0|0|0|a|p|None|INVALID|/w|(null)|", None),
+        ("1|COMPLETING|0|0|0|a|p|None|0:05|/w|(null)|", None),
+        ("1|PENDING|1|0|0|a|p|BeginTime|1:00|/w|(null)|", None),
+        ("1|RUNNING|0|0|0|a|p|None|59:58|/w|comment", 3598),  # its next line is another line of the comment
     ],
 )
 def test_a_running_job_has_the_time_until_its_limit(line: str, left_s: int | None) -> None:
@@ -199,5 +215,5 @@ def test_a_running_job_has_the_time_until_its_limit(line: str, left_s: int | Non
 
 @pytest.mark.parametrize("state", ["SUSPENDED", "RUNNING"])
 def test_a_suspended_job_is_known_as_such(state: str) -> None:
-    status = squeue(f"1|{state}|0|0|0|a|None|59:58|/w|(null)|")
+    status = squeue(f"1|{state}|0|0|0|a|p|None|59:58|/w|(null)|")
     assert (status.state, status.suspended) == ("running", state == "SUSPENDED")

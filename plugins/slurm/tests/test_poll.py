@@ -16,7 +16,7 @@ from llmb.hosts.local_host import LocalHost
 from llmb_slurm.plugin import Slurm
 from llmb_slurm.sbatch_directives import job_mark
 
-RUNNING = "8|RUNNING|0|0|0|a|None||/w|(null)|"
+RUNNING = "8|RUNNING|0|0|0|a|p|None||/w|(null)|"
 DISABLED = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
 REFUSED = "echo 'Connection refused' >&2; exit 1"
 
@@ -44,7 +44,7 @@ def test_a_job_that_reappears_in_the_queue_is_no_longer_missing(
     """The queue may drop a job long before accounting lists it."""
     (tmp_path / "missing").touch()
     os.utime(tmp_path / "missing", (0, 0))
-    assert poll(tmp_path, monkeypatch, "8|FAILED|1|256|0|a|None||/w|(null)|", "").cause == "failed"
+    assert poll(tmp_path, monkeypatch, "8|FAILED|1|256|0|a|p|None||/w|(null)|", "").cause == "failed"
     (tmp_path / "bin/squeue").write_text("#!/bin/sh\n")
     (tmp_path / "bin/sacct").write_text("#!/bin/sh\n")
     (tmp_path / "bin/sacct").chmod(0o755)
@@ -73,7 +73,7 @@ def test_a_host_without_awk_does_not_lose_a_job(tmp_path: Path, monkeypatch: pyt
 def test_a_purged_job_without_a_known_end_position_lost_within_two_minutes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sacct: str, missing_s: int, state: str, reason: str
 ) -> None:
-    poll(tmp_path, monkeypatch, "8|FAILED|1|256|0|a|None||/w|(null)|", "")
+    poll(tmp_path, monkeypatch, "8|FAILED|1|256|0|a|p|None||/w|(null)|", "")
     for name, text in (("squeue", ""), ("sacct", sacct)):
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / "bin" / name).chmod(0o755)
@@ -95,7 +95,7 @@ def test_a_purged_job_without_a_known_end_position_lost_within_two_minutes(
 def test_a_job_held_for_a_failed_launch_is_completed_if_its_script_exited_with_0(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str, cause: str, attempt: int
 ) -> None:
-    status = poll(tmp_path, monkeypatch, "8|PENDING|2|0|0|a|launch failed requeued held||/w|(null)|", ended)
+    status = poll(tmp_path, monkeypatch, "8|PENDING|2|0|0|a|p|launch failed requeued held||/w|(null)|", ended)
     assert status.unsatisfiable  # so core cancels it
     assert (status.cause, status.attempt) == (cause, attempt)
 
@@ -103,7 +103,7 @@ def test_a_job_held_for_a_failed_launch_is_completed_if_its_script_exited_with_0
 def test_a_requeued_job_has_not_ended_even_if_its_last_attempt_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    status = poll(tmp_path, monkeypatch, "8|PENDING|2|0|0|a|BeginTime||/w|(null)|", "8\t143\t\n")
+    status = poll(tmp_path, monkeypatch, "8|PENDING|2|0|0|a|p|BeginTime||/w|(null)|", "8\t143\t\n")
     assert (status.state, status.cause, status.attempt) == ("pending", "", 2)
 
 
@@ -163,7 +163,7 @@ def test_a_job_without_an_id_is_the_last_one_that_carries_its_mark(
 ) -> None:
     """A task that was submitted again had another job, which squeue lists after those that have not ended."""
     mark = job_mark("a", str(tmp_path))
-    rows = f"10|PENDING|0|0|0|a|Priority||/w|{mark}; text of the site|\n9|FAILED|0|256|0|a|None||/w|{mark}|"
+    rows = f"10|PENDING|0|0|0|a|p|Priority||/w|{mark}; text of the site|\n9|FAILED|0|256|0|a|p|None||/w|{mark}|"
     install(tmp_path, monkeypatch, squeue=f"echo '{rows}'")
     status = Slurm().poll([JobHandle(id="a", directory=str(tmp_path))], LocalHost())["a"]
     assert (status.state, status.job_id) == ("pending", "10")
@@ -207,7 +207,7 @@ def test_an_id_that_belongs_to_another_job_is_neither_followed_nor_cancelled(
 ) -> None:
     """A controller that lost its state gives the ids of earlier jobs to new ones."""
     comment = comment.replace("mark", job_mark("a", str(tmp_path)))
-    row = f"8|RUNNING|0|0|0|{name}|None||/w|{comment}|"
+    row = f"8|RUNNING|0|0|0|{name}|p|None||/w|{comment}|"
     cancelled = tmp_path / "cancelled"
     install(tmp_path, monkeypatch, squeue=f"echo '{row}'", sacct="", scancel=f'echo "$@" >{cancelled}')
     assert poll_again(tmp_path).state == ("running" if is_own else "unknown")
@@ -219,7 +219,7 @@ def test_an_id_that_belongs_to_another_job_is_neither_followed_nor_cancelled(
 def test_a_job_whose_name_and_comment_were_changed_is_followed_and_cancelled_by_its_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
-    row = f"8|RUNNING|0|0|0|renamed|None||{folder.format(tmp_path.name)}|comment of the site|"
+    row = f"8|RUNNING|0|0|0|renamed|p|None||{folder.format(tmp_path.name)}|comment of the site|"
     cancelled = tmp_path / "cancelled"
     install(tmp_path, monkeypatch, squeue=f"echo '{row}'", sacct="", scancel=f'echo "$@" >{cancelled}')
     is_own = folder != "/work/b"
@@ -245,6 +245,6 @@ def test_the_end_of_another_job_with_the_same_id_is_ignored(
     (tmp_path / "ended").write_text("8\t0\t\n")
     states = {"a": "FAILED|3:0", "b": "TIMEOUT|0:0", "allocation": "CANCELLED by 0|0:0", "renamed": "FAILED|3:0"}
     folders = {"a": str(tmp_path), "renamed": f"/another/path/to/{tmp_path.name}"}
-    rows = "\n".join(f"8|{states[name]}|0:0|None|{name}|{folders.get(name, '')}" for name in names.split())
+    rows = "\n".join(f"8|{states[name]}|0:0|None|{name}|p|{folders.get(name, '')}" for name in names.split())
     install(tmp_path, monkeypatch, squeue="", sacct=f"echo '{rows}'")
     assert poll_again(tmp_path).cause == cause

@@ -94,7 +94,7 @@ def test_messages_of_the_site_beside_the_job_id_are_skipped(sbatch: Any) -> None
     assert sbatch.submit().job_id == "17"
     assert sbatch.submit().job_id == "17"
     unknown = JobHandle(id="a", directory=sbatch.handles["a"].directory)
-    sbatch.program("squeue", "echo '17|PENDING|0|0|0|a|Priority||/w|(null)|'")
+    sbatch.program("squeue", "echo '17|PENDING|0|0|0|a|p|Priority||/w|(null)|'")
     assert Slurm().poll([unknown], LocalHost())["a"].job_id == "17"
     assert sbatch.calls == ["sbatch", "squeue"]
 

@@ -33,12 +33,15 @@ CAUSES: dict[str, Cause] = {
 OUT_OF_MEMORY_SIGNAL = 125  # Slurm's mark for a step with processes that were killed for memory
 LAUNCH_FAILED_SIGNAL = 53  # Slurm's mark for a job whose output file could not be opened
 
-UNSATISFIABLE = re.compile(
-    r"Partition(Node|Time)Limit|MaxMemPerLimit|BadConstraints|AccountNotAllowed|QOSNotAllowed|Invalid(Account|QOS)"
-    r"|ReservationDeleted|(Assoc|QOS)Max\w*PerJob\w*|QOSMin\w*",
+UNSATISFIABLE = re.compile(r"Invalid(Account|QOS)|ReservationDeleted|AssocMax\w*PerJob\w*", re.IGNORECASE)
+"""Reasons for which a job stays pending forever unless its options change."""
+
+UNSATISFIABLE_IN_PARTITION = re.compile(
+    r"Partition(Node|Time)Limit|MaxMemPerLimit|BadConstraints|(Account|QOS)NotAllowed"
+    r"|QOSMax\w*PerJob\w*|QOSMin\w*",
     re.IGNORECASE,
 )
-"""Reasons for which a job stays pending forever unless its options change."""
+"""The same for one partition. A job in several partitions has the reason of the one that Slurm examined last."""
 
 RELEASE = "release the job with `scontrol release {}` on the host of the target"
 HELD = {
@@ -101,7 +104,7 @@ def job_status(row: JobRow) -> JobStatus:
 
 def _pending(row: JobRow, attempt: int) -> JobStatus:
     cause: Cause = ""
-    if UNSATISFIABLE.match(row.reason):
+    if _is_unsatisfiable(row):
         cause = "impossible"
     elif row.reason == "DependencyNeverSatisfied":
         cause = "dependency"
@@ -120,6 +123,12 @@ def _pending(row: JobRow, attempt: int) -> JobStatus:
     )
 
 
+def _is_unsatisfiable(row: JobRow) -> bool:
+    """Check whether a job could never start. A job in several partitions may start in another one of them."""
+    one_partition = "," not in row.partition
+    return bool(UNSATISFIABLE.match(row.reason) or (one_partition and UNSATISFIABLE_IN_PARTITION.match(row.reason)))
+
+
 def _held_remedy(row: JobRow) -> str:
     """Return the remedy for a job that starts only if a user or the site acts, else ""."""
     return HELD.get(row.reason) or HELD.get(row.state) or (RELEASE if HELD_WORD.search(row.reason) else "")
@@ -135,7 +144,7 @@ def _end(row: JobRow) -> tuple[Cause, str]:
     cause = CAUSES[row.state]
     if cause == "cancelled" and row.reason.startswith("Dependency"):
         return "dependency", "a job that it depends on did not end as required"
-    if cause == "cancelled" and UNSATISFIABLE.match(row.reason):
+    if cause == "cancelled" and _is_unsatisfiable(row):
         return "impossible", row.reason
     if cause == "failed" and OUT_OF_MEMORY_SIGNAL in (row.exit_code[1], row.step_exit_code[1]):
         return "out of memory", "Slurm killed processes of a step that used too much memory"

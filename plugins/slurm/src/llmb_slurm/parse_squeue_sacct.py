@@ -19,7 +19,8 @@ class JobRow:
     """One job as squeue or sacct reports it. Exit codes are pairs of exit code and signal.
 
     ``attempt`` is the number of restarts, and ``time_left_s`` the time until the time limit. They are None in a row of
-    sacct, which does not report them. ``folder`` is the directory where the job was submitted.
+    sacct, which does not report them. ``partition`` may contain several names with commas until the job starts.
+    ``folder`` is the directory where the job was submitted.
     """
 
     job_id: str
@@ -28,6 +29,7 @@ class JobRow:
     step_exit_code: tuple[int, int]
     reason: str
     name: str
+    partition: str
     attempt: int | None = None
     comment: str = ""
     time_left_s: int | None = None
@@ -58,10 +60,10 @@ def is_accounted_to(ticket: JobHandle, name: str, folder: str) -> bool:
 
 def parse_squeue_line(line: str) -> JobRow | None:
     """Parse a line that `query_queue` prints. Return None for a further line of a comment."""
-    fields = line.removesuffix("|").split("|", 9)
-    if len(fields) < 10 or not fields[2].isdigit():
+    fields = line.removesuffix("|").split("|", 10)
+    if len(fields) < 11 or not fields[2].isdigit():
         return None
-    job_id, state, attempt, code, step_code, name, reason, time_left, folder, comment = fields
+    job_id, state, attempt, code, step_code, name, partition, reason, time_left, folder, comment = fields
     return JobRow(
         job_id=job_id,
         state=state,
@@ -69,6 +71,7 @@ def parse_squeue_line(line: str) -> JobRow | None:
         step_exit_code=parse_exit_code(step_code),
         reason="" if reason == "None" else reason,
         name=name,
+        partition=partition,
         attempt=int(attempt),
         comment=comment,
         time_left_s=parse_duration_s(time_left),
@@ -88,9 +91,9 @@ def parse_sacct(output: str) -> Accounting:
 
 def parse_sacct_line(line: str) -> JobRow | None:
     """Parse a line of sacct. Return None for any other line."""
-    if line.count("|") < 6:
+    if line.count("|") < 7:
         return None
-    job_id, state, code, step_code, reason, name, folder = line.split("|", 6)
+    job_id, state, code, step_code, reason, name, partition, folder = line.split("|", 7)
     return JobRow(
         job_id=job_id,
         state=state.partition(" ")[0],  # CANCELLED by 1001
@@ -98,6 +101,7 @@ def parse_sacct_line(line: str) -> JobRow | None:
         step_exit_code=parse_exit_code(step_code),
         reason="" if reason == "None" else reason,
         name=name,
+        partition=partition,
         folder=folder,
     )
 

@@ -14,7 +14,8 @@ find_job_id() {
 # not ended. Print all jobs if IDS is empty. The comment comes last, because a site may put any text there.
 query_queue() {
   echo queue
-  local fields='JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Name:|,Reason:|,TimeLeft:|,WorkDir:|,Comment:|'
+  local fields='JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Name:|,Partition:|'
+  fields+=',Reason:|,TimeLeft:|,WorkDir:|,Comment:|'
   squeue --me -a -h -t all -O "$fields" |
     awk -F'|' -v ids="$1" '
       BEGIN { count = split(ids, each, ","); for (i = 1; i <= count; i++) wanted[each[i]] }
@@ -47,7 +48,7 @@ query_accounting() {
   if ! command -v sacct >/dev/null; then
     echo disabled
   elif output=$(timeout "$sacct_limit_s" sacct -X -D -n -P -j "$1" \
-    -o JobIDRaw,State,ExitCode,DerivedExitCode,Reason,JobName,WorkDir 2>&1); then
+    -o JobIDRaw,State,ExitCode,DerivedExitCode,Reason,JobName,Partition,WorkDir 2>&1); then
     printf 'rows\n%s\n' "$output"
   elif [[ $output == *disabled* ]]; then
     echo disabled
