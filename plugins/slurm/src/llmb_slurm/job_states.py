@@ -37,7 +37,7 @@ UNSATISFIABLE = re.compile(r"Invalid(Account|QOS)|ReservationDeleted|AssocMax\w*
 """Reasons for which a job stays pending forever unless its options change."""
 
 UNSATISFIABLE_IN_PARTITION = re.compile(
-    r"Partition(Node|Time)Limit|MaxMemPerLimit|BadConstraints|(Account|QOS)NotAllowed"
+    r"Partition(Node|Time)Limit|MaxMemPerLimit|BadConstraints|(Account|QOS)NotAllowed|Job's (account|QOS) not permitted"
     r"|QOSMax\w*PerJob\w*|QOSMin\w*",
     re.IGNORECASE,
 )

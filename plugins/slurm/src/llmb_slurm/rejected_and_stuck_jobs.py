@@ -45,6 +45,11 @@ REMEDIES = (
         "correct target.constraint, nodelist, exclude and mem: no node of the partition satisfies them; "
         "`sinfo -o '%P %N %m %f'` lists what the nodes have",
     ),
+    (
+        ("not permitted to use this partition",),
+        "`llmb run SPEC --set target.partition=NAME` with another partition, or set account or qos to one it allows; "
+        "`scontrol show partition` prints AllowAccounts and AllowQos",
+    ),
     (("account",), f"`llmb run SPEC --set target.account=NAME --set target.partition=NAME` with a pair {MINE}"),
     (("partition",), "`llmb run SPEC --set target.partition=NAME` with a partition that `sinfo` lists"),
     (("qos",), f"`llmb run SPEC --set target.qos=NAME` with one {MINE}"),
