@@ -117,6 +117,16 @@ def test_a_job_that_would_not_start_or_cannot_be_checked_has_the_reason(
 
 
 @pytest.mark.parametrize(
+    ("state", "reservation", "ok"),
+    [("maint", "acceptance", True), ("maint", None, False), ("maint*", "acceptance", False)],
+)
+def test_a_reservation_with_the_flag_maint_starts_its_own_jobs(state: str, reservation: str | None, ok: bool) -> None:
+    """Slurm 22.05 showed its nodes as maint. Its job ran, and sbatch --test-only let other jobs start at its end."""
+    check = checked({"nodes.nvl": f"{state}|36|gpu:gb300:4"}, reservation=reservation)["nodes"]
+    assert check.ok is ok
+
+
+@pytest.mark.parametrize(
     ("nodes", "remedy"),
     [
         ("idle|36|(null)", "use fewer GPUs, or a partition with more such nodes"),

@@ -31,11 +31,6 @@ class Nodes:
     gres: str
 
     @property
-    def usable(self) -> bool:
-        """True if jobs can start on these nodes, now or once other jobs have ended."""
-        return not UNUSABLE.match(self.state)
-
-    @property
     def gpus(self) -> int:
         """The number of GPUs of each node."""
         return sum(int(count) for count in re.findall(r"(?:^|,)gpu(?::[^:,(]+)?:(\d+)", self.gres))
@@ -45,6 +40,13 @@ class Nodes:
         """The names of GPU types in the name of the resource, such as h100."""
         names = re.findall(r"(?:^|,)gpu:([^:,(]+):\d", self.gres)
         return {found for name in names for found in GPU_NAME.findall(name.lower().replace("_", "-"))}
+
+    def are_usable(self, reservation: str | None) -> bool:
+        """Check whether jobs of this reservation, if any, can start on these nodes, now or once other jobs have ended.
+
+        During a reservation with the flag MAINT, its nodes have the state "maint", and only its own jobs start there.
+        """
+        return not UNUSABLE.match(self.state.removeprefix("maint") if reservation else self.state)
 
 
 def set_in_target(key: str, values: Sequence[str]) -> str:
@@ -101,9 +103,10 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
         other = f" ({_total(others)} have {_resources(others)})" if others else ""
         detail = f"{name} has {counted_nodes(_total(typed))}{described}{other}; {needs}"
         return _too_few(detail, name="nodes" if typed else "GPU type")
+    reservation = target.options.reservation
     per_node = job.gpus_per_node if target.options.gpu_request != "none" else 0
     large = [each for each in typed if each.gpus >= per_node]
-    total, usable = _total(large), _total([each for each in large if each.usable])
+    total, usable = _total(large), _total([each for each in large if each.are_usable(reservation)])
     if total < job.nodes:
         detail = f"{name} has {counted_nodes(total)} with {per_node} GPUs or more; {needs}"
         fewer = max((each.gpus for each in typed if 0 < each.gpus < per_node), default=0)
@@ -119,7 +122,7 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
             name="nodes", ok=None, detail=f"{name} has {counted_nodes(total)} with GPUs; {needs}. {reason}"
         )
     detail = f"{name} has {counted_nodes(usable)}{described}; {needs}"
-    elsewhere = [each for each in nodes if each not in typed and each.usable and each.gpus >= per_node]
+    elsewhere = [each for each in nodes if each not in typed and each.are_usable(reservation) and each.gpus >= per_node]
     return _check_other_gpus(name, detail, [] if _selects_nodes(target.options) else elsewhere)
 
 
