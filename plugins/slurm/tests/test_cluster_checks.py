@@ -88,6 +88,20 @@ def test_an_account_may_be_below_one_of_the_partition(slurm: str, ok: bool | Non
     assert (check.ok, check.detail) == (ok, detail)
 
 
+@pytest.mark.parametrize("partition", ["old,batch", "cpu,batch", "closed,batch", "batch,old"])
+def test_one_of_several_partitions_suffices(partition: str) -> None:
+    """Slurm 22.05 accepted such jobs, and started them in the other partition."""
+    closed = {"partition.closed": FACTS["partition.batch"], "settings.closed": "AllowAccounts=physics"}
+    check = found(closed, partition=partition, account="proj1")["partition"]
+    assert (check.ok, check.detail) == (True, "batch: 4 nodes, gpu:h100:8, time limit 1-00:00:00")
+
+
+def test_the_first_of_several_partitions_is_named_if_none_suffices() -> None:
+    check = found(partition="old,cpu")["partition"]
+    assert not check.ok
+    assert check.detail.startswith("old: 1 node,")
+
+
 def test_the_case_of_an_account_is_ignored() -> None:
     checks = found({"settings.batch": "PartitionName=batch AllowAccounts=proj1"}, account="Proj1")
     assert checks["account"].ok

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from llmb import DoctorCheck, Host, Script, Target
 from llmb_slurm.doctor_checks.nodes import (
     available_partitions,
+    best_check,
     counted_nodes,
     or_set_in_target,
     partition_setting,
@@ -95,34 +96,37 @@ def _slurm(facts: Mapping[str, str]) -> DoctorCheck:
 
 
 def _partition(target: Target[SlurmOptions]) -> DoctorCheck:
-    """Check the partitions of the jobs. Slurm accepts several, separated by commas."""
-    facts, options = target.facts, target.options
-    existing = {key.partition(".")[2]: value for key, value in facts.items() if key.startswith("partition.")}
-    available = available_partitions(facts)
+    """Check whether the jobs can start in one of their partitions. Slurm accepts several, separated by commas."""
     names = partitions(target)
-    missing = [name for name in names if name not in existing]
-    if missing:
+    if missing := [name for name in names if f"partition.{name}" not in target.facts]:
         detail = f"{missing[0]} does not exist" if missing[0] else "the cluster has no default partition"
-        remedy = set_in_target("partition", [*available])
+        remedy = set_in_target("partition", [*available_partitions(target.facts)])
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
-    detail = "; ".join(_described(name, existing[name]) for name in names)
-    if down := [name for name in names if not existing[name].startswith("up|")]:
-        remedy = f"run again once `sinfo -p {down[0]}` reports it up" + or_set_in_target("partition", [*available])
+    return best_check([_one_partition(name, target) for name in names])
+
+
+def _one_partition(name: str, target: Target[SlurmOptions]) -> DoctorCheck:
+    """Check whether a partition is up, admits the user, and has GPUs if the runs need them."""
+    fact, available = target.facts[f"partition.{name}"], available_partitions(target.facts)
+    detail = _described(name, fact)
+    if not fact.startswith("up|"):
+        remedy = f"run again once `sinfo -p {name}` reports it up" + or_set_in_target("partition", [*available])
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
-    if closed := next(filter(None, (_closed(name, target) for name in names)), None):
+    if closed := _closed(name, target):
         reason, certain = closed
         remedy = f"set partition, account or qos in [target] to one {MINE}"
         return DoctorCheck(name="partition", ok=False if certain else None, detail=reason, remedy=remedy)
-    if (
-        target.gpu_types != ("cpu",)  # without runs, assume that they use GPUs
-        and options.gpu_request != "none"
-        and not any("gpu" in existing[name].rpartition("|")[2] for name in names)
-    ):
-        others = [name for name, fact in available.items() if "gpu" in fact.rpartition("|")[2]]
+    uses_gpus = target.gpu_types != ("cpu",)  # without runs, assume that they use GPUs
+    if uses_gpus and target.options.gpu_request != "none" and not _has_gpus(fact):
+        others = [other for other, each in available.items() if _has_gpus(each)]
         remedy = 'set `gpu_request = "none"` in [target] if Slurm does not manage GPUs'
         remedy += or_set_in_target("partition", others)
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
     return DoctorCheck(name="partition", ok=True, detail=detail)
+
+
+def _has_gpus(fact: str) -> bool:
+    return "gpu" in fact.rpartition("|")[2]
 
 
 def _closed(name: str, target: Target[SlurmOptions]) -> tuple[str, bool] | None:

@@ -82,10 +82,14 @@ def counted_nodes(number: int | str) -> str:
     return f"{number} node" if str(number) == "1" else f"{number} nodes"
 
 
+def best_check(checks: Sequence[DoctorCheck]) -> DoctorCheck:
+    """Return the check of one partition that does not fail, because Slurm may start the job there, else the first."""
+    return next((each for each in checks if each.ok is not False), checks[0])
+
+
 def check_nodes(job: Job, target: Target[SlurmOptions], names: Sequence[str]) -> DoctorCheck:
     """Check whether one partition has enough nodes with enough GPUs of the right type."""
-    checks = [_nodes_of_partition(job, target, name) for name in names]
-    return next((each for each in checks if each.ok is not False), checks[0])
+    return best_check([_nodes_of_partition(job, target, name) for name in names])
 
 
 def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> DoctorCheck:

@@ -4,13 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from llmb import DoctorCheck, Job
-from llmb_slurm.doctor_checks.nodes import partition_setting, setting_in
+from llmb_slurm.doctor_checks.nodes import best_check, partition_setting, setting_in
 
 
 def check_nvlink_domain(job: Job, size: int, facts: Mapping[str, str], names: Sequence[str]) -> DoctorCheck:
     """Check whether Slurm can place segments of ``size`` nodes into one NVLink domain each, in one partition."""
-    checks = [_domain_of_partition(job, size, facts, name) for name in names]
-    return next((each for each in checks if each.ok is not False), checks[0])
+    return best_check([_domain_of_partition(job, size, facts, name) for name in names])
 
 
 def _domain_of_partition(job: Job, size: int, facts: Mapping[str, str], partition: str) -> DoctorCheck:
