@@ -26,6 +26,7 @@ SCONTROL = """case "$*" in
   echo 'PartitionName=nvl AllowGroups=ALL MaxNodes=UNLIMITED PreemptMode=OFF Topology=racks State=UP TotalNodes=36'
   echo 'PartitionName=cpu AllowGroups=ALL MaxNodes=UNLIMITED PreemptMode=OFF State=UP TotalNodes=2' ;;
 "show config")
+  echo 'ClusterName             = nvl'
   printf '%s\\n' 'SwitchType              = switch/nvidia_imex' 'TopologyPlugin          = topology/flat' ;;
 "show topology") echo 'SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=nvl[001-036],cpu[1-2]' ;;
 "show topology racks")
@@ -39,7 +40,18 @@ SRUN = """case "$*" in
   printf '%s\\n' 'MPI plugin types are...' '\tnone' '\tpmi2' '\tpmix'
   echo 'specific pmix plugin versions available: pmix_v4,pmix_v5' ;;
 esac"""
-COMMANDS = {"sinfo": SINFO, "scontrol": SCONTROL, "srun": SRUN, "sbatch": "", "nvidia-imex-ctl": "echo READY"}
+SACCTMGR = """case " $* " in
+*" cluster=nvl "*) printf '%s\\n' physics physics chemistry ;;
+*) printf '%s\\n' physics chemistry account_of_another_cluster ;;
+esac"""
+COMMANDS = {
+    "sinfo": SINFO,
+    "sacctmgr": SACCTMGR,
+    "scontrol": SCONTROL,
+    "srun": SRUN,
+    "sbatch": "",
+    "nvidia-imex-ctl": "echo READY",
+}
 TOOLS = ("bash", "cat", "date", "grep", "id", "paste", "sed", "sort", "tail", "timeout", "tr")
 
 
@@ -88,6 +100,10 @@ def test_the_blocks_of_a_partition_with_a_topology_of_its_own_are_found(facts: d
         "block.racks/rack1": "BlockIndex=0 Nodes=nvl[001-018] BlockSize=18",
         "block.racks/rack2": "BlockIndex=1 Nodes=nvl[019-036] BlockSize=18",
     }
+
+
+def test_accounts_of_another_cluster_in_the_same_database_are_left_out(facts: dict[str, str]) -> None:
+    assert facts["accounts"] == "chemistry,physics"
 
 
 def test_switch_imex_and_mpi_types_are_found(facts: dict[str, str]) -> None:

@@ -25,7 +25,12 @@ if output=$(sinfo -a -h -o '%P|%a|%D|%l|%G|%T' 2>&1); then
     echo "nodes.$name=${nodes[$name]}"
   done
   scontrol -a -o show partition 2>/dev/null | sed -n 's/^PartitionName=\([^ ]*\)/settings.\1=/p'
-  scontrol show config 2>/dev/null | sed -n 's/^\(TopologyPlugin\|SwitchType\) *= */config.\1=/p'
+  config=$(scontrol show config 2>/dev/null)
+  echo "$config" | sed -n 's/^\(TopologyPlugin\|SwitchType\) *= */config.\1=/p'
+  cluster=$(echo "$config" | sed -n 's/^ClusterName *= *//p') # the database of the accounts may serve several clusters
+  if output=$(timeout 20 sacctmgr -n -P show assoc user="$(id -un)" ${cluster:+cluster="$cluster"} format=account 2>/dev/null); then
+    echo "accounts=$(echo "$output" | sort -u | paste -s -d ,)"
+  fi
   # since Slurm 25.05, a partition may have a topology other than the default one
   for topology in "" $(scontrol -a -o show partition 2>/dev/null | sed -n 's/.* Topology=\([^ ]*\).*/\1/p' | sort -u); do
     scontrol show topology ${topology:+"$topology"} 2>/dev/null | sed -n "s|^BlockName=\([^ ]*\)|block.$topology/\1=|p"
@@ -34,9 +39,6 @@ if output=$(sinfo -a -h -o '%P|%a|%D|%l|%G|%T' 2>&1); then
   echo "mpi=$(srun --mpi=list 2>&1 | sed -n 's/^.*available: *//p; s/^[[:space:]]\+//p' | tr -s ', \n' '   ')"
 else
   echo "unreachable=${output##*$'\n'}"
-fi
-if output=$(timeout 20 sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null); then
-  echo "accounts=$(echo "$output" | sort -u | paste -s -d ,)"
 fi
 echo "clock=$(date +%s)" # last: llmb compares it with its own clock when the output arrives, and Slurm may be slow
 exit 0
