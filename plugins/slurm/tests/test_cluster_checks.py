@@ -102,6 +102,23 @@ def test_the_first_of_several_partitions_is_named_if_none_suffices() -> None:
     assert check.detail.startswith("old: 1 node,")
 
 
+def test_account_and_partition_of_the_login_are_checked_if_the_spec_names_none() -> None:
+    """Jobs get them from SBATCH_ACCOUNT and SBATCH_PARTITION, which a profile of the site may set."""
+    checks = found({"login_account": "nosuch", "login_partition": "old", "default_partition": ""})
+    assert checks["account"].detail == "you may not use the account nosuch"
+    assert checks["partition"].detail.startswith("old: 1 node,")
+    checks = found({"login_account": "nosuch", "login_partition": "old"}, account="proj1", partition="batch")
+    assert checks["account"].ok
+    assert checks["partition"].ok
+
+
+def test_one_of_several_qos_suffices() -> None:
+    """--qos may be a list in later releases of Slurm."""
+    settings = {"settings.batch": "PartitionName=batch AllowQos=normal,high"}
+    assert found(settings, qos="urgent,high")["partition"].ok
+    assert not found(settings, qos="urgent")["partition"].ok
+
+
 def test_the_case_of_an_account_is_ignored() -> None:
     checks = found({"settings.batch": "PartitionName=batch AllowAccounts=proj1"}, account="Proj1")
     assert checks["account"].ok

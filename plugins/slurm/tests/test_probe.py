@@ -102,6 +102,14 @@ def test_the_blocks_of_a_partition_with_a_topology_of_its_own_are_found(facts: d
     }
 
 
+def test_account_and_partition_of_the_login_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other queries do not see these variables."""
+    monkeypatch.setenv("SLURM_ACCOUNT", "physics")
+    monkeypatch.setenv("SBATCH_PARTITION", "cpu")
+    facts = run_probe(tmp_path, COMMANDS)
+    assert (facts["login_account"], facts["login_partition"]) == ("physics", "cpu")
+
+
 def test_accounts_of_another_cluster_in_the_same_database_are_left_out(facts: dict[str, str]) -> None:
     assert facts["accounts"] == "chemistry,physics"
 

@@ -30,7 +30,7 @@ from llmb import (
     unpassed_variables_note,
     venv_task,
 )
-from llmb_slurm.bash_files import queries
+from llmb_slurm.bash_files import bash_files, queries
 from llmb_slurm.cancel import cancel_jobs
 from llmb_slurm.choose_runtime import choose_runtime
 from llmb_slurm.container_images import import_task
@@ -96,7 +96,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
 
         That is the check for pyxis, and the variables that another host exports, which sbatch does not pass on.
         """
-        complete = queries("probe.sh")
+        complete = "\n".join([bash_files("login_defaults.sh"), queries("probe.sh")])
         if not target.gpu_types:
             return complete
         exported = exported_variables_probe() if target.host else ""

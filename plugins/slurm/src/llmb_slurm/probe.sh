@@ -1,5 +1,5 @@
-# Print what a Slurm cluster has as key=value lines. Any value may be missing. Set above: only_pyxis, to stop after
-# pyxis.
+# Print what a Slurm cluster has as key=value lines. Any value may be missing. Set above: account and partition of the
+# login, and only_pyxis, to stop after pyxis.
 
 # probe_pyxis: print whether srun supports container images.
 probe_pyxis() {
@@ -13,6 +13,7 @@ probe_host() {
   echo "mksquashfs=$(command -v mksquashfs)"
   echo "awk=$(command -v awk)"
   echo "groups=$(id -Gn)"
+  printf 'login_%s\n' "account=$account" "partition=$partition"
   if command -v nvidia-imex-ctl >/dev/null; then echo "imex=$(timeout 10 nvidia-imex-ctl -q 2>&1 | tail -n 1)"; fi
   command -v sinfo >/dev/null && command -v sbatch >/dev/null || return
   echo "slurm=$(sinfo --version 2>/dev/null || echo Slurm)"

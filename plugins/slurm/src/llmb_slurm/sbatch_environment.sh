@@ -1,7 +1,7 @@
 # The environment of sbatch. Keep only variables of a login: sbatch passes its environment to the job, secrets included, and
 # SLURM_* and SBATCH_* variables would change the request.
-account=${SBATCH_ACCOUNT:-${SLURM_ACCOUNT:-}} partition=${SBATCH_PARTITION:-${SLURM_PARTITION:-}} token=${SLURM_JWT-}
-export -n account partition token # the user may export variables of these names
+token=${SLURM_JWT-}
+export -n token # the user may export a variable of this name
 for name in $(compgen -e); do
   case $name in
     PATH | HOME | USER | LOGNAME | SHELL | LANG | LC_* | TZ | LD_LIBRARY_PATH) ;;

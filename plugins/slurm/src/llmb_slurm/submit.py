@@ -69,7 +69,7 @@ def rejection_reason(message: str) -> str:
 
 def submission_functions() -> str:
     """Return the bash functions that submit jobs. They leave only the variables of a login in the environment."""
-    return f"{lock_function()}\n{bash_files('job_id.sh', 'sbatch_environment.sh', 'submit.sh')}"
+    return f"{lock_function()}\n{bash_files('job_id.sh', 'login_defaults.sh', 'sbatch_environment.sh', 'submit.sh')}"
 
 
 def defaults(script: Script) -> tuple[str, str]:

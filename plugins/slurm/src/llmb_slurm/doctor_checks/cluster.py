@@ -33,7 +33,7 @@ def check_cluster(target: Target[SlurmOptions], host: Host, scripts: Sequence[Sc
     reachable = bool(facts.get("slurm")) and "unreachable" not in facts
     if reachable:
         yield _partition(target)
-        yield _account(facts, target.options)
+        yield _account(target)
     if facts.get("slurm") and target.images and target.options.runtime in (None, "pyxis"):
         yield _pyxis(facts)
         yield _enroot(facts)
@@ -134,10 +134,10 @@ def _closed(name: str, target: Target[SlurmOptions]) -> tuple[str, bool] | None:
 
     Since Slurm 23.02, the accounts of a partition include those below them, which the probe does not know.
     """
-    facts, options = target.facts, target.options
-    accounts = [options.account.lower()] if options.account else _split(facts.get("accounts", ""))
+    facts, options, account = target.facts, target.options, _stated_account(target)
+    accounts = [account.lower()] if account else _split(facts.get("accounts", ""))
     groups = facts.get("groups", "").split()
-    lists = (("AllowAccounts", accounts), ("AllowGroups", groups), ("AllowQos", [options.qos] if options.qos else []))
+    lists = (("AllowAccounts", accounts), ("AllowGroups", groups), ("AllowQos", _split(options.qos or "")))
     for key, own in lists:
         allowed = _split(partition_setting(facts, name, key))
         if own and allowed and allowed != ["ALL"] and not {*own} & {*allowed}:
@@ -166,18 +166,24 @@ def _described(name: str, fact: str) -> str:
     return f"{name}: {counted_nodes(nodes)}, {gpus}, time limit {limit}"
 
 
-def _account(facts: Mapping[str, str], options: SlurmOptions) -> DoctorCheck:
+def _stated_account(target: Target[SlurmOptions]) -> str:
+    """Return the account of the spec, else that of the login, or "" for the user's default account."""
+    return target.options.account or target.facts.get("login_account", "")
+
+
+def _account(target: Target[SlurmOptions]) -> DoctorCheck:
+    facts, account = target.facts, _stated_account(target)
     accounts = _split(facts.get("accounts", ""))
     if "accounts" not in facts:
         detail = "cannot be checked: Slurm has no accounting, or `sacctmgr show assoc` does not respond"
         return DoctorCheck(name="account", ok=None, detail=detail)
     if not accounts:
         return DoctorCheck(name="account", ok=True, detail="Slurm reports no accounts")
-    if options.account and options.account.lower() not in accounts:  # Slurm keeps names of accounts in lower case
+    if account and account.lower() not in accounts:  # Slurm keeps names of accounts in lower case
         remedy = set_in_target("account", accounts)
-        detail = f"you may not use the account {options.account}"
+        detail = f"you may not use the account {account}"
         return DoctorCheck(name="account", ok=False, detail=detail, remedy=remedy)
-    return DoctorCheck(name="account", ok=True, detail=options.account or f"the default of {', '.join(accounts)}")
+    return DoctorCheck(name="account", ok=True, detail=account or f"the default of {', '.join(accounts)}")
 
 
 def _pyxis(facts: Mapping[str, str]) -> DoctorCheck:

@@ -62,7 +62,8 @@ def or_set_in_target(key: str, values: Sequence[str]) -> str:
 
 def partitions(target: Target[SlurmOptions]) -> list[str]:
     """Return the names of the partitions in which Slurm may start the jobs."""
-    return (target.options.partition or target.facts.get("default_partition", "")).split(",")
+    facts = target.facts
+    return (target.options.partition or facts.get("login_partition") or facts.get("default_partition", "")).split(",")
 
 
 def available_partitions(facts: Mapping[str, str]) -> dict[str, str]:
