@@ -44,7 +44,7 @@ def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle
 def _submit(scripts: Sequence[Script], host: Host) -> dict[str, JobHandle]:
     calls = []
     for (folder, *defaults), group in groupby(sorted(scripts, key=_group), _group):
-        calls += [shlex.join(["lock_folder", folder]), shlex.join(["set_defaults", *defaults])]
+        calls += [shlex.join(["lock_folder", folder]), shlex.join(["use_login_defaults", *defaults])]
         calls += [
             shlex.join(["add_job", each.id, job_mark(each.id, each.directory), each.directory, each.check])
             for each in group
@@ -72,15 +72,15 @@ def submission_functions() -> str:
     return f"{lock_function()}\n{bash_files('job_id.sh', 'login_defaults.sh', 'sbatch_environment.sh', 'submit.sh')}"
 
 
-def defaults(script: Script) -> tuple[str, str]:
-    """Return "account" and "partition", each empty if the script sets it: the arguments of `set_defaults`."""
+def login_defaults(script: Script) -> tuple[str, str]:
+    """Return "account" and "partition", each "" if the script sets it: the arguments of `use_login_defaults`."""
     account, partition = ("" if f"\n#SBATCH --{name}=" in script.text else name for name in ("account", "partition"))
     return account, partition
 
 
 def _group(script: Script) -> tuple[str, str, str]:
-    """Return the folder to lock, and the defaults: equal in each group."""
-    return str(PurePosixPath(script.directory).parent), *defaults(script)
+    """Return the folder to lock, and the login defaults: equal in each group."""
+    return str(PurePosixPath(script.directory).parent), *login_defaults(script)
 
 
 def _handle(line: str, directories: Mapping[str, str]) -> JobHandle:

@@ -66,9 +66,9 @@ lock_folder() {
   fi
 }
 
-# set_defaults ACCOUNT PARTITION: set which defaults the next jobs take from the environment: "account" and
-# "partition", or empty.
-set_defaults() {
+# use_login_defaults ACCOUNT PARTITION: set which defaults of the login the next jobs get: "account" and "partition", or
+# empty.
+use_login_defaults() {
   unset SBATCH_ACCOUNT SBATCH_PARTITION # sbatch prefers them to the directives of a script
   if [ -n "$1" ] && [ -n "$account" ]; then export SBATCH_ACCOUNT=$account; fi
   if [ -n "$2" ] && [ -n "$partition" ]; then export SBATCH_PARTITION=$partition; fi

@@ -17,7 +17,7 @@ from llmb_slurm.doctor_checks.nodes import (
 )
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.rejected_and_stuck_jobs import MINE, find_remedy
-from llmb_slurm.submit import defaults, rejection_reason, submission_functions
+from llmb_slurm.submit import login_defaults, rejection_reason, submission_functions
 
 MAX_CLOCK_DIFFERENCE_S = 30
 CORRECT = "correct the option of [target] that sbatch names; `sbatch --help` lists the options of this version of Slurm"
@@ -44,9 +44,9 @@ def check_cluster(target: Target[SlurmOptions], host: Host, scripts: Sequence[Sc
 
 def _submission(scripts: Sequence[Script], host: Host) -> DoctorCheck:
     """Check whether Slurm would accept the jobs: account, partition, QOS and every other option of theirs."""
-    jobs = dict.fromkeys((_header(script), defaults(script)) for script in scripts)
+    jobs = dict.fromkeys((_header(script), login_defaults(script)) for script in scripts)
     tests = [
-        f"{shlex.join(['set_defaults', *names])}\n"
+        f"{shlex.join(['use_login_defaults', *names])}\n"
         f'answer=$(echo {shlex.quote(header)} | run_sbatch --test-only 2>&1) || {{ echo "$answer"; exit 1; }}'
         for header, names in jobs
     ]
