@@ -30,6 +30,9 @@ CAUSES: dict[str, Cause] = {
     "DEADLINE": "deadline",
     "REVOKED": "cancelled",
 }
+ENDED_STATES = "|".join(CAUSES)
+"""The states of jobs that have ended, as a regular expression for bash and awk."""
+
 OUT_OF_MEMORY_SIGNAL = 125  # Slurm's mark for a step with processes that were killed for memory
 LAUNCH_FAILED_SIGNAL = 53  # Slurm's mark for a job whose output file could not be opened
 

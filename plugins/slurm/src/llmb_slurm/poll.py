@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from llmb import Cause, Host, JobHandle, JobStatus, TargetError
+from llmb import Cause, Host, JobHandle, JobStatus, TargetError, assignments
 from llmb_slurm.bash_files import queries
-from llmb_slurm.job_states import job_stage, job_status
+from llmb_slurm.job_states import ENDED_STATES, job_stage, job_status
 from llmb_slurm.parse_squeue_sacct import (
     Accounting,
     JobRow,
@@ -192,7 +192,8 @@ def _with_files(status: JobStatus, files: JobFiles) -> JobStatus:
 
 def run_functions(host: Host, calls: str, what: str) -> str:
     """Run functions of poll.sh and return their output. Raise TargetError if one fails."""
-    result = host.run(f"{queries('job_id.sh', 'poll.sh')}\n{calls}", timeout_s=TIMEOUT_S)
+    functions = [assignments(ended_states=ENDED_STATES), queries("job_id.sh", "poll.sh")]
+    result = host.run("\n".join([*functions, calls]), timeout_s=TIMEOUT_S)
     if result.exit_code:
         lines = result.stderr.strip().splitlines() or [f"exit code {result.exit_code}"]
         raise TargetError(f"cannot query Slurm ({what}): {lines[-1]}")

@@ -1,4 +1,4 @@
-# Functions that query jobs. They change no files except `missing` in a job's directory.
+# Functions that query jobs. They change no files except `missing` in a job's directory. Set above: ended_states.
 
 sacct_limit_s=60 # a database that hangs counts as accounting that does not respond
 
@@ -17,9 +17,9 @@ query_queue() {
   local fields='JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Name:|,Partition:|'
   fields+=',Reason:|,TimeLeft:|,WorkDir:|,Comment:|'
   squeue --me -a -h -t all -O "$fields" |
-    awk -F'|' -v ids="$1" '
+    awk -F'|' -v ids="$1" -v ended="^($ended_states)\$" '
       BEGIN { count = split(ids, each, ","); for (i = 1; i <= count; i++) wanted[each[i]] }
-      ids == "" || $1 in wanted || $2 !~ /^(BOOT_F|CANCEL|COMPLETED|DEADL|FAIL|NODE_F|OUT_OF|PREEMPTED|REVOKED|TIMEOUT)/'
+      ids == "" || $1 in wanted || $2 !~ ended'
   [ "${PIPESTATUS[*]}" = '0 0' ]
 }
 

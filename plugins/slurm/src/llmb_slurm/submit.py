@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from llmb import BusyError, Host, JobHandle, Script, TargetError, UnknownOutcomeError, lock_function
+from llmb import BusyError, Host, JobHandle, Script, TargetError, UnknownOutcomeError, assignments, lock_function
 from llmb_slurm.bash_files import bash_files
+from llmb_slurm.job_states import ENDED_STATES
 from llmb_slurm.rejected_and_stuck_jobs import find_remedy
 from llmb_slurm.sbatch_directives import job_mark
 
@@ -69,7 +70,8 @@ def rejection_reason(message: str) -> str:
 
 def submission_functions() -> str:
     """Return the bash functions that submit jobs. They leave only the variables of a login in the environment."""
-    return f"{lock_function()}\n{bash_files('job_id.sh', 'login_defaults.sh', 'sbatch_environment.sh', 'submit.sh')}"
+    files = bash_files("job_id.sh", "login_defaults.sh", "sbatch_environment.sh", "submit.sh")
+    return "\n".join([lock_function(), files, assignments(ended_states=ENDED_STATES)])
 
 
 def login_defaults(script: Script) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-# Functions that submit jobs, each exactly once. Files of a job's directory:
+# Functions that submit jobs, each exactly once. Set by submit.py: ended_states. Files of a job's directory:
 #   job_id  the output of sbatch, written by sbatch itself; if it contains no id, only the queue knows the job
 #   claim   symbolic link to the id of the job that runs there, created by that job
 
@@ -19,8 +19,6 @@ in_queue() {
   [ "${PIPESTATUS[*]}" = '0 0' ]
 }
 
-ended='BOOT_FAIL|CANCELLED|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|PREEMPTED|REVOKED|TIMEOUT'
-
 # is_alive JOB_ID ID: return 1 if the job has ended or is unknown, or if its Slurm id now belongs to another job, and 75 if
 # squeue gets no answer. A site may change the name of a job and its comment, so each of them identifies the job, and so
 # does the directory where it was submitted, which is the current one.
@@ -28,7 +26,7 @@ is_alive() {
   local rows state name folder comment
   if rows=$(squeue -a -h -t all -j "$1" -O 'State:|,Name:|,WorkDir:|,Comment:|' 2>squeue.err); then
     while IFS='|' read -r state name folder comment _; do
-      [[ ! $state =~ ^($ended)$ ]] || continue
+      [[ ! $state =~ ^($ended_states)$ ]] || continue
       if [ "$name" = "$2" ] || [[ $comment = *"llmb $2 "* ]] || [ "${folder##*/}" = "${PWD##*/}" ]; then return 0; fi
     done < <(echo "$rows")
     return 1
