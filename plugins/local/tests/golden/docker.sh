@@ -477,9 +477,94 @@ explain_image_error() {
   esac
 }
 
+# Each of the next functions explains the errors of one kind. It returns 1 if OUTPUT is of another kind.
+
+# explain_gpu_access OUTPUT: explain why the engine cannot give GPUs to a container.
+explain_gpu_access() {
+  case $1 in
+    *"could not select device driver"*)
+      echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then run \`sudo nvidia-ctk runtime configure\` and restart $engine" ;;
+    *"unresolvable CDI devices"*)
+      echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then run \`sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml\`" ;;
+    *"not found: nvidia-container-cli"*)
+      echo "$engine cannot give GPUs to containers; install libnvidia-container-tools" ;;
+    *"nvidia-container-cli: "*)
+      explain_gpu_error "$1" ;;
+    *) return 1 ;;
+  esac
+}
+
+# explain_missing_program OUTPUT: explain which program or option is missing, and where. Set by `explain`: other.
+explain_missing_program() {
+  local missing='' package
+  case $1 in
+    *"$engine: command not found"*)
+      echo "$engine is not installed on this machine; install it, or set \`runtime = \"$other\"\` in [target], or to another engine that is installed" ;;
+    *"command not found: "*) # of enroot
+      [[ $1 =~ "command not found: "([^[:space:],]+) ]] && missing=${BASH_REMATCH[1]}
+      case $missing in
+        mksquashfs | unsquashfs) package=squashfs-tools ;;
+        awk) package=gawk ;;
+        *) package=$missing ;;
+      esac
+      echo "$missing, which $engine needs, is not installed on this machine; install $package with the machine's package manager" ;;
+    *"unknown flag: "* | *"unknown shorthand flag: "*) # then Docker prints how to use it
+      [[ $1 =~ unknown\ (shorthand\ )?flag:\ ([^$'\n']+) ]]
+      echo "$engine does not know ${BASH_REMATCH[2]}; remove it from \`options\` in [target.container], or update $engine" ;;
+    *": command not found"*) # of bash
+      [[ $1 =~ ([^[:space:]:]+)": command not found" ]] && missing=${BASH_REMATCH[1]}
+      echo "$missing is not installed on this machine or in the image $image; install it there" ;;
+    *"no command specified"*) # of Docker, from which enroot imports the image
+      echo "the image $image has no command, without which enroot cannot import it from Docker; run \`docker commit --change 'CMD [\"bash\"]' \$(docker create $image bash) NAME:TAG\`, and set \`image = \"NAME:TAG\"\` in [workload]" ;;
+    *) return 1 ;;
+  esac
+}
+
+# explain_daemon_error OUTPUT: explain why Docker's daemon does not respond.
+explain_daemon_error() {
+  local remedy
+  case $1 in
+    *"permission denied"*socket* | *"permission denied"*docker.sock*)
+      echo "no permission for Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
+    *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"* | *"failed to connect to the docker API"*)
+      remedy="start it with \`sudo systemctl start docker\`"
+      if [[ $1 =~ (daemon|API)" at "([^[:space:];]+) ]] && [[ ${BASH_REMATCH[2]%.} != unix:///var/run/docker.sock ]]; then
+        remedy="start the one at ${BASH_REMATCH[2]%.}, or correct DOCKER_HOST or the context that \`docker context ls\` marks"
+      fi
+      echo "the Docker daemon is not running; $remedy" ;;
+    *"no response from docker info"*) # of the probe
+      echo "the Docker daemon does not respond; check \`sudo systemctl status docker\`" ;;
+    *) return 1 ;;
+  esac
+}
+
+# explain_machine_error OUTPUT: explain what this machine or [target] forbids. Set by `explain`: last, free_space.
+explain_machine_error() {
+  local remedy
+  case $1 in
+    *"failed to create user namespace: no space left on device"*)
+      echo "this machine allows no further user namespaces, which $engine needs; run \`sudo sysctl -w user.max_user_namespaces=65536\`" ;;
+    *"failed to create user namespace: operation not permitted"* | *"failed to create user namespace: permission denied"*)
+      remedy="check \`grep . /proc/sys/kernel/*userns*\`"
+      [ "$(kernel_setting apparmor_restrict_unprivileged_userns)" != 1 ] ||
+        remedy="run \`sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0\`, or install $engine's AppArmor profile"
+      [ "$(kernel_setting unprivileged_userns_clone)" != 0 ] || remedy="run \`sudo sysctl -w kernel.unprivileged_userns_clone=1\`"
+      echo "this machine does not allow users to start containers; $remedy" ;;
+    *"no space left on device"*)
+      echo "the disk on which $engine keeps its images is full; free space, for example with $free_space" ;;
+    *"error response from daemon: network "*" not found"* | *"network not found"*)
+      echo "the network in target.container.network does not exist; use one that \`$engine network ls\` lists, or \"host\"" ;;
+    *"bind source path does not exist"* | *"statfs "*"no such file"* | *"failed to mount"*"no such file"*)
+      echo "a path of [mounts] does not exist; create it, or correct [mounts]: $last" ;;
+    *"rlimit"*)
+      echo "this machine does not allow the limits in target.container.ulimits; set \`ulimits = {}\` in [target.container], or lower limits" ;;
+    *) return 1 ;;
+  esac
+}
+
 # explain OUTPUT: print "PROBLEM; REMEDY" for the output of the engine, or its end if the error is unknown.
 explain() {
-  local last missing='' package remedy registry='' login other=podman cache folder=${file:-$PWD/}
+  local last registry='' login other=podman cache folder=${file:-$PWD/}
   local free_space="\`$engine system prune\`"
   case ${image%"${image#*/}"} in # the first part and "/"; without a registry, an image is from the default one
     *.*/ | *:*/ | localhost/) registry=" ${image%%/*}" ;;
@@ -499,61 +584,8 @@ explain() {
     last=${last: -300}
     last="... ${last#* }" # no part of a word
   fi
-  case $1 in
-    *"could not select device driver"*)
-      echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then run \`sudo nvidia-ctk runtime configure\` and restart $engine" ;;
-    *"unresolvable CDI devices"*)
-      echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then run \`sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml\`" ;;
-    *"not found: nvidia-container-cli"*)
-      echo "$engine cannot give GPUs to containers; install libnvidia-container-tools" ;;
-    *"nvidia-container-cli: "*)
-      explain_gpu_error "$1" ;;
-    *"$engine: command not found"*)
-      echo "$engine is not installed on this machine; install it, or set \`runtime = \"$other\"\` in [target], or to another engine that is installed" ;;
-    *"command not found: "*) # of enroot
-      [[ $1 =~ "command not found: "([^[:space:],]+) ]] && missing=${BASH_REMATCH[1]}
-      case $missing in
-        mksquashfs | unsquashfs) package=squashfs-tools ;;
-        awk) package=gawk ;;
-        *) package=$missing ;;
-      esac
-      echo "$missing, which $engine needs, is not installed on this machine; install $package with the machine's package manager" ;;
-    *"unknown flag: "* | *"unknown shorthand flag: "*) # then Docker prints how to use it
-      [[ $1 =~ unknown\ (shorthand\ )?flag:\ ([^$'\n']+) ]]
-      echo "$engine does not know ${BASH_REMATCH[2]}; remove it from \`options\` in [target.container], or update $engine" ;;
-    *": command not found"*) # of bash
-      [[ $1 =~ ([^[:space:]:]+)": command not found" ]] && missing=${BASH_REMATCH[1]}
-      echo "$missing is not installed on this machine or in the image $image; install it there" ;;
-    *"no command specified"*) # of Docker, from which enroot imports the image
-      echo "the image $image has no command, without which enroot cannot import it from Docker; run \`docker commit --change 'CMD [\"bash\"]' \$(docker create $image bash) NAME:TAG\`, and set \`image = \"NAME:TAG\"\` in [workload]" ;;
-    *"permission denied"*socket* | *"permission denied"*docker.sock*)
-      echo "no permission for Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
-    *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"* | *"failed to connect to the docker API"*)
-      remedy="start it with \`sudo systemctl start docker\`"
-      if [[ $1 =~ (daemon|API)" at "([^[:space:];]+) ]] && [[ ${BASH_REMATCH[2]%.} != unix:///var/run/docker.sock ]]; then
-        remedy="start the one at ${BASH_REMATCH[2]%.}, or correct DOCKER_HOST or the context that \`docker context ls\` marks"
-      fi
-      echo "the Docker daemon is not running; $remedy" ;;
-    *"no response from docker info"*) # of the probe
-      echo "the Docker daemon does not respond; check \`sudo systemctl status docker\`" ;;
-    *"failed to create user namespace: no space left on device"*)
-      echo "this machine allows no further user namespaces, which $engine needs; run \`sudo sysctl -w user.max_user_namespaces=65536\`" ;;
-    *"failed to create user namespace: operation not permitted"* | *"failed to create user namespace: permission denied"*)
-      remedy="check \`grep . /proc/sys/kernel/*userns*\`"
-      [ "$(kernel_setting apparmor_restrict_unprivileged_userns)" != 1 ] ||
-        remedy="run \`sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0\`, or install $engine's AppArmor profile"
-      [ "$(kernel_setting unprivileged_userns_clone)" != 0 ] || remedy="run \`sudo sysctl -w kernel.unprivileged_userns_clone=1\`"
-      echo "this machine does not allow users to start containers; $remedy" ;;
-    *"no space left on device"*)
-      echo "the disk on which $engine keeps its images is full; free space, for example with $free_space" ;;
-    *"error response from daemon: network "*" not found"* | *"network not found"*)
-      echo "the network in target.container.network does not exist; use one that \`$engine network ls\` lists, or \"host\"" ;;
-    *"bind source path does not exist"* | *"statfs "*"no such file"* | *"failed to mount"*"no such file"*)
-      echo "a path of [mounts] does not exist; create it, or correct [mounts]: $last" ;;
-    *"rlimit"*)
-      echo "this machine does not allow the limits in target.container.ulimits; set \`ulimits = {}\` in [target.container], or lower limits" ;;
-    *) explain_image_error "$1" ;;
-  esac
+  explain_gpu_access "$1" || explain_missing_program "$1" || explain_daemon_error "$1" || explain_machine_error "$1" ||
+    explain_image_error "$1"
 }
 # place_secrets: write the secrets to a file, which the container reads and removes. So no process list and no engine
 # shows them.
