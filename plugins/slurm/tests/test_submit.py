@@ -34,6 +34,7 @@ from llmb_slurm.sbatch_directives import job_mark
         ("sbatch: error: QOSMinGRES; submission failed: Job violates accounting/QOS policy", "run on more GPUs"),
         ("Batch job submission failed: Resource temporarily unavailable", "target.max_jobs"),
         ("Batch job submission failed: Requested reservation is invalid", "target.reservation"),
+        ("Batch job submission failed: Invalid license specification", "licenses in [target.sbatch]"),
         ("Batch job submission failed: Invalid feature specification", "target.constraint"),
         ("allocation failure: Requested node configuration is not available", "target.gpu_request"),
         ("allocation failure: Requested node configuration is not available", "nodelist and exclude, or"),

@@ -55,6 +55,7 @@ REMEDIES = (
     (("qos",), f"`llmb run SPEC --set target.qos=NAME` with one {MINE}"),
     (("reservation",), "`llmb run SPEC --set target.reservation=NAME` with one that `scontrol show reservation` lists"),
     (("feature",), "`llmb run SPEC --set target.constraint=NAME` with features that `sinfo -o %f` lists"),
+    (("license",), "correct licenses in [target.sbatch]; `scontrol show licenses` lists those of the cluster"),
     (("node name",), "correct target.nodelist and target.exclude; `sinfo -N` lists the nodes"),
     (("dependency",), "correct target.dependency; `squeue --me` lists your jobs"),
     (
