@@ -53,7 +53,7 @@ def poll_jobs(tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatu
     files = _read_directories(over, statuses, host)
     jobs = {each.id: files[each.id].claim or ids[each.id] for each in over}  # without a claim, a job did nothing
     accounting = _query_accounting({jobs[each.id] for each in over if not _find_row(each, jobs[each.id], queue)}, host)
-    ended = {each.id: _combined(each, jobs[each.id], files[each.id], queue, accounting) for each in over}
+    ended = {each.id: _resolve_status(each, jobs[each.id], files[each.id], queue, accounting) for each in over}
     absent = {each.id: JobStatus(state="absent") for each in tickets}
     return {**absent, **statuses, **ended}
 
@@ -140,7 +140,7 @@ def _query_accounting(job_ids: Iterable[str], host: Host) -> Accounting:
     return parse_sacct(run_functions(host, f"query_accounting {shlex.quote(wanted)}", "sacct"))
 
 
-def _combined(
+def _resolve_status(
     ticket: JobHandle, job_id: str, files: JobFiles, queue: Mapping[str, JobRow], accounting: Accounting
 ) -> JobStatus:
     """Return the status of a job that may have ended, from the queue, accounting and its directory, in this order."""
