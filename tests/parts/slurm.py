@@ -281,7 +281,8 @@ class Cluster:
             "Parent - 'proj1'\nUser - 'root':AdminLevel='Administrator':DefaultAccount='proj1'\n"
             "Parent - 'proj2'\nUser - 'root'\n"
         )
-        self.order("sacctmgr", "-i", "load", str(accounts))
+        # slurmdbd may be busy with a new database
+        wait_until(lambda: self.run("sacctmgr", "-i", "load", str(accounts)).returncode == 0, "slurmdbd")
 
     def _end_leftovers(self) -> None:
         """Kill the steps and jobs that outlive their daemons. Their environment has our SLURM_CONF."""
