@@ -95,11 +95,11 @@ def test_the_end_of_a_purged_job_comes_from_accounting_once_it_responds(own_clus
 
 def test_a_purged_job_without_a_known_end_is_lost(toy_forgetful: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import llmb
-    from llmb_slurm import poll
+    from llmb_slurm import lost_jobs
 
     run_id = forgotten(toy_forgetful)
     (toy_forgetful.work(run_id) / "ended").unlink()
-    monkeypatch.setattr(poll, "LOST_AFTER_S", 1)
+    monkeypatch.setattr(lost_jobs, "LOST_AFTER_S", 1)
     run = toy_forgetful.drive(llmb.attach([run_id]))
     assert (run["state"], run["job_id"] is None) == ("lost", False)
     assert "Slurm's queue no longer lists the job, and its accounting is disabled" in run["reason"]

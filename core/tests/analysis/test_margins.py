@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from llmb.analysis.margins import Group, margin_of_change, margin_of_mean, repeats_to_settle, t95, t975
+from llmb.analysis.margins import Group, margin_of_change, margin_of_mean, t95, t975
+from llmb.analysis.repeats_to_settle import repeats_to_settle
 
 
 def group(*times_s: float, noise: float = 0.0) -> Group:

@@ -17,9 +17,6 @@ PRIOR_STD = 0.005
 PRIOR_FREEDOM = 3
 """Degrees of freedom of this assumption."""
 
-MOST_REPEATS = 10
-"""Upper limit of the number of repeats that llmb recommends."""
-
 # Quantiles of Student's t for 3 to 30 degrees of freedom; statistics has no t distribution, and scipy is large.
 # fmt: off
 T95 = (
@@ -81,11 +78,6 @@ def margin_of_mean(group: Group, *, more: int = 0) -> float:
     spread = _spread(group.squares, PRIOR_FREEDOM + len(group) - 1)
     noise = math.sqrt(group.noise_variance)
     return max(t95(PRIOR_FREEDOM + count - 1) * spread, Z95 * noise) / math.sqrt(count)
-
-
-def repeats_to_settle(group: Group, distance: float) -> int:
-    """Return how many more runs would reduce the relative margin to ``distance``, or 0 if more than `MOST_REPEATS`."""
-    return next((more for more in range(1, MOST_REPEATS + 1) if margin_of_mean(group, more=more) <= distance), 0)
 
 
 def margin_of_change(before: Group, after: Group) -> float:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from llmb.analysis.margins import MOST_REPEATS, Group, margin_of_mean, repeats_to_settle
+from llmb.analysis.margins import Group, margin_of_mean
 from llmb.analysis.measuring_window import MeasuredWindow, Summary
+from llmb.analysis.repeats_to_settle import MOST_REPEATS, repeats_to_settle
 from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
 from llmb.values.run_states import Verdict
 from llmb.values.steps import Step

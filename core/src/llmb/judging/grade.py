@@ -8,8 +8,9 @@ from typing import Any
 
 import attrs
 
+from llmb.analysis.impossible_step_times import doubt_step_time
 from llmb.analysis.measuring_window import MeasuredWindow, mean_of_known, summarise
-from llmb.analysis.metrics import Metrics, doubt_step_time
+from llmb.analysis.metrics import Metrics
 from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import INCOMPARABLE, Judgement, describe_missing_window, find_objection, judge_set

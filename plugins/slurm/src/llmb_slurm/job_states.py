@@ -5,7 +5,7 @@ from typing import Literal
 
 from llmb import Cause, JobStatus
 from llmb_slurm.parse_squeue_sacct import JobRow
-from llmb_slurm.rejected_and_stuck_jobs import find_remedy
+from llmb_slurm.rejected_and_stuck_jobs import find_remedy, held_job_remedy
 
 WAITING = {
     "PENDING",
@@ -45,21 +45,6 @@ UNSATISFIABLE_IN_PARTITION = re.compile(
     re.IGNORECASE,
 )
 """The same for one partition. A job in several partitions has the reason of the one that Slurm examined last."""
-
-RELEASE = "release the job with `scontrol release {}` on the host of the target"
-HELD = {
-    "JobHeldUser": RELEASE,
-    "JobHeldAdmin": "an administrator holds the job; only the site can run `scontrol release {}`",
-    "JobHoldMaxRequeue": "the job was requeued too often; only the site can run `scontrol release {}`",
-    "REQUEUE_HOLD": RELEASE,
-    "SPECIAL_EXIT": RELEASE,
-    "RESV_DEL_HOLD": RELEASE,
-    "PartitionConfig": "the partition does not allow the job as it is now; `scontrol show partition` prints its limits",
-}
-"""Reasons and states of jobs that do not start before a user or the site acts, and the remedy."""
-
-HELD_WORD = re.compile(r"(?<![a-z])held(?![a-z])", re.IGNORECASE)
-"""A word of reasons such as "job requeued in held state", also with underscores. Versions of Slurm differ in them."""
 
 NOT_LAUNCHED = (
     "name a folder that all nodes share and that you can write (`llmb run SPEC --set target.workdir=/path/to/folder`); "
@@ -121,7 +106,7 @@ def _pending(row: JobRow, attempt: int) -> JobStatus:
         job_id=row.job_id,
         cause=cause,
         reason=reason,
-        remedy=_remedy(row, cause) or _held_remedy(row).format(row.job_id),
+        remedy=_remedy(row, cause) or held_job_remedy(row.job_id, row.state, row.reason),
         attempt=attempt,
     )
 
@@ -130,11 +115,6 @@ def _is_unsatisfiable(row: JobRow) -> bool:
     """Check whether a job could never start. A job in several partitions may start in another one of them."""
     one_partition = "," not in row.partition
     return bool(UNSATISFIABLE.match(row.reason) or (one_partition and UNSATISFIABLE_IN_PARTITION.match(row.reason)))
-
-
-def _held_remedy(row: JobRow) -> str:
-    """Return the remedy for a job that starts only if a user or the site acts, else ""."""
-    return HELD.get(row.reason) or HELD.get(row.state) or (RELEASE if HELD_WORD.search(row.reason) else "")
 
 
 def _remedy(row: JobRow, cause: Cause) -> str:

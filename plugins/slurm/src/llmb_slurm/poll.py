@@ -8,6 +8,7 @@ import attrs
 from llmb import Cause, Host, JobHandle, JobStatus, TargetError, assignments
 from llmb_slurm.bash_files import queries
 from llmb_slurm.job_states import ENDED_STATES, job_stage, job_status
+from llmb_slurm.lost_jobs import missing_job_status
 from llmb_slurm.parse_squeue_sacct import (
     Accounting,
     JobRow,
@@ -17,12 +18,6 @@ from llmb_slurm.parse_squeue_sacct import (
     parse_squeue_line,
 )
 from llmb_slurm.sbatch_directives import ANY_MARK, MARK, job_mark
-
-LOST_AFTER_S = 60
-"""A job without a known end is lost after so long without a queue entry. Accounting may lag behind the queue."""
-
-LOST_WITHOUT_ACCOUNTING_AFTER_S = 120
-"""The same if accounting does not respond."""
 
 TIMEOUT_S = 120.0
 
@@ -156,23 +151,7 @@ def _resolve_status(
         return JobStatus(
             state="ended", job_id=job_id, cause=cause, exit_code=code, reason=reason, attempt=files.attempt
         )
-    if files.missing_s < (LOST_AFTER_S if accounting.available else LOST_WITHOUT_ACCOUNTING_AFTER_S):
-        return JobStatus(state="unknown", job_id=job_id, reason=_describe_wait(accounting), attempt=files.attempt)
-    reason = _describe_missing_end(accounting)
-    return JobStatus(state="ended", job_id=job_id, cause="lost", reason=reason, attempt=files.attempt)
-
-
-def _describe_wait(accounting: Accounting) -> str:
-    if not accounting.enabled:
-        return "waiting for the end of the job, which Slurm's queue no longer lists"
-    return "waiting for Slurm's accounting" + ("" if accounting.available else ", which does not respond")
-
-
-def _describe_missing_end(accounting: Accounting) -> str:
-    if accounting.enabled and accounting.available:
-        return "neither Slurm's queue nor its accounting contains the end of the job"
-    problem = "does not respond" if accounting.enabled else "is disabled"
-    return f"Slurm's queue no longer lists the job, and its accounting {problem}"
+    return missing_job_status(job_id, files.missing_s, files.attempt, accounting)
 
 
 def _with_files(status: JobStatus, files: JobFiles) -> JobStatus:

@@ -1,4 +1,6 @@
-"""Remedies for jobs that sbatch rejects, and for jobs that stay pending forever."""
+"""Remedies for jobs that sbatch rejects, that are held, and that stay pending forever."""
+
+import re
 
 GPU_REQUEST = (
     "request GPUs as this site does, which `sinfo -o '%P %G'` shows: "
@@ -78,7 +80,29 @@ REMEDIES = (
 """Parts of sbatch's messages and of squeue's reasons, in lower case, and the remedy. The first match wins."""
 
 
+RELEASE = "release the job with `scontrol release {}` on the host of the target"
+HELD = {
+    "JobHeldUser": RELEASE,
+    "JobHeldAdmin": "an administrator holds the job; only the site can run `scontrol release {}`",
+    "JobHoldMaxRequeue": "the job was requeued too often; only the site can run `scontrol release {}`",
+    "REQUEUE_HOLD": RELEASE,
+    "SPECIAL_EXIT": RELEASE,
+    "RESV_DEL_HOLD": RELEASE,
+    "PartitionConfig": "the partition does not allow the job as it is now; `scontrol show partition` prints its limits",
+}
+"""Reasons and states of jobs that do not start before a user or the site acts, and the remedy."""
+
+HELD_WORD = re.compile(r"(?<![a-z])held(?![a-z])", re.IGNORECASE)
+"""A word of reasons such as "job requeued in held state", also with underscores. Versions of Slurm differ in them."""
+
+
 def find_remedy(message: str) -> str:
     """Return the remedy for a message of sbatch or a reason of squeue, or "" if it is unknown."""
     lower = message.lower()
     return next((remedy for parts, remedy in REMEDIES if any(part in lower for part in parts)), "")
+
+
+def held_job_remedy(job_id: str, state: str, reason: str) -> str:
+    """Return the remedy for a job that starts only if a user or the site acts, else ""."""
+    remedy = HELD.get(reason) or HELD.get(state) or (RELEASE if HELD_WORD.search(reason) else "")
+    return remedy.format(job_id)

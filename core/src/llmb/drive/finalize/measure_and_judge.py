@@ -4,8 +4,9 @@ from typing import Any
 
 import attrs
 
+from llmb.analysis.impossible_step_times import doubt_step_time
 from llmb.analysis.measuring_window import MeasuredWindow, Summary, summarise
-from llmb.analysis.metrics import Metrics, doubt_step_time, measure_run
+from llmb.analysis.metrics import Metrics, measure_run
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.verdict import (
     Candidate,

@@ -7,8 +7,9 @@ from typing import Any
 
 import attrs
 
+from llmb.analysis.impossible_step_times import doubt_step_time, high_mfu_note
 from llmb.analysis.measuring_window import is_measured
-from llmb.analysis.metrics import Metrics, doubt_step_time, high_mfu_note
+from llmb.analysis.metrics import Metrics
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_missing_times
 from llmb.analysis.verdict import Judgement

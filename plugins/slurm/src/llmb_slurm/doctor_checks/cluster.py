@@ -2,10 +2,10 @@
 
 import re
 import shlex
-import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from llmb import DoctorCheck, Host, Script, Target
+from llmb_slurm.doctor_checks.clock import check_clock
 from llmb_slurm.doctor_checks.nodes import (
     available_partitions,
     best_check,
@@ -19,7 +19,6 @@ from llmb_slurm.options import SlurmOptions
 from llmb_slurm.rejected_and_stuck_jobs import MINE, find_remedy
 from llmb_slurm.submit import login_defaults, rejection_reason, submission_functions
 
-MAX_CLOCK_DIFFERENCE_S = 30
 CORRECT = "correct the option of [target] that sbatch names; `sbatch --help` lists the options of this version of Slurm"
 
 
@@ -37,7 +36,7 @@ def check_cluster(target: Target[SlurmOptions], host: Host, scripts: Sequence[Sc
     if facts.get("slurm") and target.images and target.options.runtime in (None, "pyxis"):
         yield _pyxis(facts)
         yield _enroot(facts)
-    yield _clock(facts)
+    yield check_clock(facts)
     if reachable and scripts:
         yield _submission(scripts, host)
 
@@ -191,17 +190,3 @@ def _pyxis(facts: Mapping[str, str]) -> DoctorCheck:
         return DoctorCheck(name="pyxis", ok=True, detail="srun supports container images")
     remedy = 'have the site install pyxis; for recipes without an image, set `runtime = "venv"` in [target]'
     return DoctorCheck(name="pyxis", ok=False, detail="srun does not support container images", remedy=remedy)
-
-
-def _clock(facts: Mapping[str, str]) -> DoctorCheck:
-    if not facts.get("clock", "").isdigit():
-        return DoctorCheck(name="clock", ok=False, detail="cannot read the clock", remedy="run `date +%s` on the host")
-    difference_s = abs(int(facts["clock"]) - int(time.time()))
-    ok = difference_s <= MAX_CLOCK_DIFFERENCE_S
-    detail = f"differs from the clock of this machine by {difference_s} s"
-    return DoctorCheck(
-        name="clock",
-        ok=ok,
-        detail=detail,
-        remedy="" if ok else "synchronise both clocks with NTP: run `sudo timedatectl set-ntp true` on both machines",
-    )
