@@ -282,7 +282,7 @@ class Cluster:
             "Parent - 'proj2'\nUser - 'root'\n"
         )
         # slurmdbd may be busy with a new database
-        wait_until(lambda: self.run("sacctmgr", "-i", "load", str(accounts)).returncode == 0, "slurmdbd")
+        wait_until(lambda: self.run("sacctmgr", "-i", "load", str(accounts)).returncode == 0, "sacctmgr load")
 
     def _end_leftovers(self) -> None:
         """Kill the steps and jobs that outlive their daemons. Their environment has our SLURM_CONF."""

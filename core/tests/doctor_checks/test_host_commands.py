@@ -45,8 +45,8 @@ def test_a_host_with_all_commands_needs_no_check() -> None:
     ("answer", "error"),
     [
         ((0, "4 2\n", ""), r"bash 4.2 on eos is too old; install bash 4.4 or later there"),
-        ((1, "", "no quota left"), r"a command on eos printed nothing \(exit code 1\) no quota left"),
-        ((0, "", ""), r"a command on eos printed nothing \(exit code 0\)"),
+        ((1, "", "no quota left"), r"cannot run commands on eos \(exit code 1\) no quota left"),
+        ((0, "", ""), r"cannot run commands on eos \(exit code 0\)"),
     ],
     ids=["old bash", "failed", "silent"],
 )

@@ -217,11 +217,6 @@ def test_a_missing_cubin_file_does_not_hide_a_time_limit_although_its_warning_is
     assert cause_of(tmp_path / "job.err", f"{text}\n{CANCELLED}") == "the time limit"
 
 
-COMPILER = (
-    "subprocess.CalledProcessError: Command '['gcc', '-I/usr/include/python3.12']' died with <Signals.SIGSEGV: 11>."
-)
-
-
 @pytest.mark.parametrize("below", [":0:rocdevice.cpp :2692: the device ended", "\n:: group"])
 @pytest.mark.parametrize("text", ["RuntimeError: HIP error: invalid device function", "KeyError"])
 def test_the_line_below_an_exception_is_no_part_of_its_message(tmp_path: Path, text: str, below: str) -> None:
@@ -232,13 +227,15 @@ def test_the_line_below_an_exception_is_no_part_of_its_message(tmp_path: Path, t
     assert found.evidence == text
 
 
-def test_a_compiler_that_a_signal_ended_is_no_process_of_a_launcher(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", ["'gcc', '-I/usr/include/python3.12'", "'/usr/lib/python3.12/bin/ptxas', '-v'"])
+def test_a_compiler_that_a_signal_ended_is_no_process_of_a_launcher(tmp_path: Path, words: str) -> None:
+    error = f"subprocess.CalledProcessError: Command '[{words}]' died with <Signals.SIGSEGV: 11>."
     log = tmp_path / "run.log"
-    log.write_text(f"{FRAMES}{COMPILER}\n")
+    log.write_text(f"{FRAMES}{error}\n")
     assert diagnose([log]) is None
     found = last_exception([log])
     assert found
-    assert (found.cause, found.evidence) == ("a process failed with CalledProcessError", COMPILER)
+    assert (found.cause, found.evidence) == ("a process failed with CalledProcessError", error)
 
 
 @pytest.mark.parametrize(
@@ -246,3 +243,9 @@ def test_a_compiler_that_a_signal_ended_is_no_process_of_a_launcher(tmp_path: Pa
 )
 def test_a_variable_that_the_users_spec_cannot_set_is_no_cause(tmp_path: Path, line: str) -> None:
     assert cause_of(tmp_path / "run.log", f"{line}\n") is None
+
+
+@pytest.mark.parametrize("script", ["/usr/bin/bash", "/usr/local/bin/launch.sh", "/home/me/usr/launch.sh", "launch.sh"])
+def test_a_variable_that_a_script_of_the_user_lacks_is_the_cause(tmp_path: Path, script: str) -> None:
+    line = f"{script}: line 3: DATA: unbound variable\n"
+    assert cause_of(tmp_path / "run.log", line) == "a script needs a variable that is not set (DATA)"

@@ -105,8 +105,12 @@ def test_the_first_of_several_partitions_is_named_if_none_suffices() -> None:
 def test_account_and_partition_of_the_login_are_checked_if_the_spec_names_none() -> None:
     """Jobs get them from SBATCH_ACCOUNT and SBATCH_PARTITION, which a profile of the site may set."""
     checks = found({"login_account": "nosuch", "login_partition": "old", "default_partition": ""})
-    assert checks["account"].detail == "you may not use the account nosuch"
+    assert (
+        checks["account"].detail == "you may not use the account nosuch (SBATCH_ACCOUNT or SLURM_ACCOUNT of the login)"
+    )
     assert checks["partition"].detail.startswith("old: 1 node,")
+    checks = found({"login_partition": "nosuch", "default_partition": ""})
+    assert checks["partition"].detail == "nosuch does not exist (SBATCH_PARTITION of the login)"
     checks = found({"login_account": "nosuch", "login_partition": "old"}, account="proj1", partition="batch")
     assert checks["account"].ok
     assert checks["partition"].ok

@@ -186,6 +186,12 @@ def test_a_job_may_start_in_any_of_several_partitions() -> None:
     assert all(each.ok for each in checked(facts, partition="old,nvl").values())
 
 
+def test_nodes_of_a_partition_that_is_down_do_not_count() -> None:
+    facts = {"partition.nvl": "down|4:00:00|36|gpu:gb300:4", "partition.old": "up|4:00:00|1|gpu:gb300:4"}
+    check = checked({**facts, "nodes.old": "idle|1|gpu:gb300:4"}, partition="nvl,old")["nodes"]
+    assert (check.ok, check.detail) == (False, "old has 1 node with GB300 GPUs; the job needs 36")
+
+
 def test_segments_are_checked_only_if_they_are_requested() -> None:
     assert "NVLink domain" not in checked({"config.TopologyPlugin": "topology/tree"}, segment=False)
 

@@ -88,6 +88,7 @@ def test_ends_in_sacct(line: str, cause: str) -> None:
         ("88|CANCELLED by 0|0:0|0:0|BadConstraints|a|p|/", "target.constraint"),
         ("88|CANCELLED by 0|0:0|0:0|AccountNotAllowed|a|p|/", "target.account"),
         ("88|CANCELLED by 0|0:0|0:0|Job's QOS not permitted to use this partition|a|p|/", "AllowQos"),
+        ("88|CANCELLED by 0|0:0|0:0|User's group not permitted to use this partition|a|p|/", "AllowGroups"),
         ("88|CANCELLED by 0|0:0|0:0|InvalidQOS|a|p|/", "target.qos"),
         ("88|CANCELLED by 0|0:0|0:0|ReservationDeleted|a|p|/", "target.reservation"),
         ("88|CANCELLED by 0|0:0|0:0|QOSMaxWallDurationPerJobLimit|a|p|/", "workload.time_limit"),
@@ -123,7 +124,10 @@ def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
         ("AssocMaxWallDurationPerJobLimit", "impossible"),
         ("InvalidQOS", "impossible"),
         ("Job's account not permitted to use this partition (p allows proj2 not proj1)", "impossible"),
-        ("Job's QOS not permitted to use this partition (p allows high not normal)", "impossible"),
+        ("Job's QOS not permitted to use this partition (p allows high not normal)", ""),
+        ("Job's QOS not known, so it can't use this partition (p allows high)", ""),
+        ("User's group not permitted to use this partition (p allows wheel)", "impossible"),
+        ("uid 7 not in group permitted to use this partition (p). groups allowed: wheel", "impossible"),
         ("DependencyNeverSatisfied", "dependency"),
         ("launch failed requeued held", "launch failure"),
     ],
@@ -131,6 +135,11 @@ def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
 def test_a_pending_job_has_a_reason_and_may_be_unsatisfiable(reason: str, cause: str) -> None:
     status = squeue(f"8|PENDING|0|0|0|a|p|{reason}||/w|(null)|")
     assert (status.state, status.reason, status.cause, status.unsatisfiable) == ("pending", reason, cause, bool(cause))
+
+
+def test_a_job_whose_qos_the_partition_forbids_waits_with_a_remedy_because_it_may_have_others() -> None:
+    status = squeue("8|PENDING|0|0|0|a|p|Job's QOS not permitted to use this partition (p allows high)||/w|(null)|")
+    assert (status.unsatisfiable, "AllowQos" in status.remedy) == (False, True)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def check_commands(host: Host, name: str, *, remote: bool) -> Iterator[DoctorChe
         f'for name in {shlex.join(packages)}; do command -v "$name" >/dev/null || echo "$name"; done'
     )
     if result.exit_code or not result.stdout:
-        raise TargetError(f"a command on {name} printed nothing (exit code {result.exit_code}) {result.stderr}".strip())
+        raise TargetError(f"cannot run commands on {name} (exit code {result.exit_code}) {result.stderr}".strip())
     version, *missing = result.stdout.splitlines()
     major, minor = map(int, version.split())
     if (major, minor) < BASH:

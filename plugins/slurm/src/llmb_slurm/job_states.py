@@ -40,11 +40,15 @@ UNSATISFIABLE = re.compile(r"Invalid(Account|QOS)|ReservationDeleted|AssocMax\w*
 """Reasons for which a job stays pending forever unless its options change."""
 
 UNSATISFIABLE_IN_PARTITION = re.compile(
-    r"Partition(Node|Time)Limit|MaxMemPerLimit|BadConstraints|(Account|QOS)NotAllowed|Job's (account|QOS) not permitted"
+    r"Partition(Node|Time)Limit|MaxMemPerLimit|BadConstraints|(Account|QOS)NotAllowed|Job's account not permitted"
+    r"|User's group not permitted|uid \d+ not in group permitted"
     r"|QOSMax\w*PerJob\w*|QOSMin\w*",
     re.IGNORECASE,
 )
 """The same for one partition. A job in several partitions has the reason of the one that Slurm examined last."""
+
+FORBIDDEN_QOS = re.compile(r"Job's QOS not (permitted|known)", re.IGNORECASE)
+"""The same for one QOS. The queue does not show whether the job has others, so llmb prints a remedy and waits."""
 
 NOT_LAUNCHED = (
     "name a folder that all nodes share and that you can write (`llmb run SPEC --set target.workdir=/path/to/folder`); "
@@ -106,7 +110,7 @@ def _pending(row: JobRow, attempt: int) -> JobStatus:
         job_id=row.job_id,
         cause=cause,
         reason=reason,
-        remedy=_remedy(row, cause) or held_job_remedy(row.job_id, row.state, row.reason),
+        remedy=_remedy(row, cause) or _remedy_of_waiting(row),
         attempt=attempt,
     )
 
@@ -115,6 +119,12 @@ def _is_unsatisfiable(row: JobRow) -> bool:
     """Check whether a job could never start. A job in several partitions may start in another one of them."""
     one_partition = "," not in row.partition
     return bool(UNSATISFIABLE.match(row.reason) or (one_partition and UNSATISFIABLE_IN_PARTITION.match(row.reason)))
+
+
+def _remedy_of_waiting(row: JobRow) -> str:
+    if FORBIDDEN_QOS.match(row.reason):
+        return find_remedy(row.reason)
+    return held_job_remedy(row.job_id, row.state, row.reason)
 
 
 def _remedy(row: JobRow, cause: Cause) -> str:
@@ -127,7 +137,7 @@ def _end(row: JobRow) -> tuple[Cause, str]:
     cause = CAUSES[row.state]
     if cause == "cancelled" and row.reason.startswith("Dependency"):
         return "dependency", "a job that it depends on did not end as required"
-    if cause == "cancelled" and _is_unsatisfiable(row):
+    if cause == "cancelled" and (_is_unsatisfiable(row) or FORBIDDEN_QOS.match(row.reason)):
         return "impossible", row.reason
     if cause == "failed" and OUT_OF_MEMORY_SIGNAL in (row.exit_code[1], row.step_exit_code[1]):
         return "out of memory", "Slurm killed processes of a step that used too much memory"

@@ -26,6 +26,7 @@ print_partitions() {
   while IFS='|' read -r name up count limit gres state; do
     [ "${name%\*}" = "$name" ] || echo "default_partition=${name%\*}"
     name=${name%\*}
+    [ -n "$name" ] || continue # a cluster without partitions
     total[$name]=$((${total[$name]:-0} + count)) rest[$name]="$up|$limit"
     nodes[$name]+="${nodes[$name]:+;}$state|$count|$gres"
     case " ${kinds[$name]-} " in *" $gres "*) ;; *) kinds[$name]+=${kinds[$name]:+ }$gres ;; esac

@@ -48,6 +48,11 @@ REMEDIES = (
         "`sinfo -o '%P %N %m %f'` lists what the nodes have",
     ),
     (
+        ("group not permitted", "not in group permitted"),
+        "`llmb run SPEC --set target.partition=NAME` with a partition that admits your groups; `id -Gn` lists these, "
+        "and `scontrol show partition` prints AllowGroups",
+    ),
+    (
         ("not permitted to use this partition",),
         "`llmb run SPEC --set target.partition=NAME` with another partition, or set account or qos to one it allows; "
         "`scontrol show partition` prints AllowAccounts and AllowQos",

@@ -24,11 +24,11 @@ MISSING_ALGORITHMS = {
 class _Transport(Transport):
     """Transport that knows `CURVE25519` by both names."""
 
-    _kex_info: ClassVar[Mapping[str, Any]] = {
-        **Transport._kex_info,  # type: ignore[attr-defined]  # the stubs lack it
-        CURVE25519: Transport._kex_info[f"{CURVE25519}@libssh.org"],  # type: ignore[attr-defined]  # the same
-    }
-    _preferred_kex = (CURVE25519, *Transport._preferred_kex)  # type: ignore[attr-defined]  # the same
+    _kex_info: ClassVar[Mapping[str, Any]] = Transport._kex_info  # type: ignore[attr-defined]  # the stubs lack it
+    _preferred_kex: ClassVar[tuple[str, ...]] = Transport._preferred_kex  # type: ignore[attr-defined]  # the same
+    if exchange := _kex_info.get(f"{CURVE25519}@libssh.org"):  # None in the FIPS mode of OpenSSL
+        _kex_info = {**_kex_info, CURVE25519: exchange}
+        _preferred_kex = (CURVE25519, *_preferred_kex)
 
 
 def create_transport(sock: Any, known: KnownHost, **more: Any) -> Transport:

@@ -15,6 +15,7 @@ from llmb_slurm.doctor_checks.nodes import (
     partitions,
 )
 from llmb_slurm.doctor_checks.nvlink_domain import check_imex, check_nvlink_domain
+from llmb_slurm.doctor_checks.partition import open_partitions
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.parse_squeue_sacct import parse_duration_s
 
@@ -24,9 +25,11 @@ UNITS_MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2}
 def check_job(job: Job, target: Target[SlurmOptions]) -> Iterator[DoctorCheck]:
     """Yield the checks of time limit, nodes, GPUs, memory, MPI and NVLink domains. None if Slurm does not respond."""
     facts, options = target.facts, target.options
-    names = partitions(target)
-    if not facts.get("slurm") or "unreachable" in facts or any(f"partition.{name}" not in facts for name in names):
+    if not facts.get("slurm") or "unreachable" in facts:
         return
+    if any(f"partition.{name}" not in facts for name in partitions(target)):
+        return
+    names = open_partitions(target)
     yield _time_limit(job, facts, names)
     yield check_nodes(job, target, names)
     yield from _memory(options.mem, facts, names)

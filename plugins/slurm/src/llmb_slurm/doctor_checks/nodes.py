@@ -66,6 +66,16 @@ def partitions(target: Target[SlurmOptions]) -> list[str]:
     return (target.options.partition or facts.get("login_partition") or facts.get("default_partition", "")).split(",")
 
 
+def stated_account(target: Target[SlurmOptions]) -> str:
+    """Return the account of the spec, else that of the login, or "" for the user's default account."""
+    return target.options.account or target.facts.get("login_account", "")
+
+
+def split_list(text: str) -> list[str]:
+    """Return the items of a list of Slurm, which commas separate."""
+    return [each for each in text.split(",") if each]
+
+
 def available_partitions(facts: Mapping[str, str]) -> dict[str, str]:
     """Return the facts of the partitions to propose, by name: those that are up and that the site shows to the user."""
     found = {key.partition(".")[2]: fact for key, fact in sorted(facts.items()) if key.startswith("partition.")}
@@ -84,8 +94,8 @@ def counted_nodes(number: int | str) -> str:
 
 
 def best_check(checks: Sequence[DoctorCheck]) -> DoctorCheck:
-    """Return the check of one partition that does not fail, because Slurm may start the job there, else the first."""
-    return next((each for each in checks if each.ok is not False), checks[0])
+    """Return the best check of several partitions, because Slurm may start the job in each of them."""
+    return min(checks, key=lambda each: (True, None, False).index(each.ok))
 
 
 def check_nodes(job: Job, target: Target[SlurmOptions], names: Sequence[str]) -> DoctorCheck:
