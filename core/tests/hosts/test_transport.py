@@ -7,6 +7,8 @@ import runpy
 import pytest
 from paramiko import Transport
 
+from llmb.hosts.ssh import transport
+
 
 def test_a_machine_without_curve25519_can_use_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenSSL lacks it in FIPS mode, and paramiko then leaves it out."""
@@ -14,5 +16,5 @@ def test_a_machine_without_curve25519_can_use_ssh(monkeypatch: pytest.MonkeyPatc
     kinds, preferred = (getattr(Transport, name) for name in names)
     monkeypatch.setattr(Transport, names[0], {name: kind for name, kind in kinds.items() if "25519" not in name})
     monkeypatch.setattr(Transport, names[1], tuple(name for name in preferred if "25519" not in name))
-    transport = runpy.run_module("llmb.hosts.ssh.transport")["_Transport"]
-    assert not [name for name in transport._preferred_kex if "25519" in name]
+    found = runpy.run_path(transport.__file__)["_Transport"]
+    assert not [name for name in found._preferred_kex if "25519" in name]
