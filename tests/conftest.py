@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -113,6 +114,20 @@ def server() -> Iterator[Sshd]:
     """Start a server for one test, which may change its files."""
     with Sshd() as server:
         yield server
+
+
+@pytest.fixture
+def start_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Sshd]]:
+    """Return a function that starts a server with other settings, and makes this process its client."""
+    with contextlib.ExitStack() as servers:
+
+        def start(**arguments: Any) -> Sshd:
+            server = servers.enter_context(Sshd(**arguments))
+            for name, value in server.env.items():
+                monkeypatch.setenv(name, value)
+            return server
+
+        yield start
 
 
 @pytest.fixture

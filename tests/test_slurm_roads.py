@@ -154,15 +154,13 @@ def test_an_image_file_is_used_as_it_is(large: LargeRecipe, tmp_path: Path) -> N
 
 
 @pytest.fixture
-def cluster_over_ssh(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
+def cluster_over_ssh(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch, start_server: Any) -> Sshd:
     if SSHD is None:
         pytest.skip("sshd is not installed")
     network = {name: value for name, value in os.environ.items() if NETWORK.search(name)}  # as in a login
-    with Sshd(env={**network, **toy_slurm.cluster.env}) as server:
-        for name, value in server.env.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.delenv("SLURM_CONF")
-        yield server
+    server = start_server(env={**network, **toy_slurm.cluster.env})
+    monkeypatch.delenv("SLURM_CONF")
+    return server
 
 
 def test_maxtext_trains_on_two_nodes_over_ssh(toy_slurm: Any, cluster_over_ssh: Sshd) -> None:

@@ -93,7 +93,7 @@ def test_a_failed_write_is_an_error_and_leaves_no_files(host: Any, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_files_are_written_and_read_without_perl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_written_and_read_without_perl(tmp_path: Path, start_server: Any) -> None:
     from llmb.hosts.ssh.host import SshHost
 
     tools = tmp_path / "bin"
@@ -101,30 +101,24 @@ def test_files_are_written_and_read_without_perl(tmp_path: Path, monkeypatch: py
     for name in ("bash", "cat", "dd", "env", "grep", "gzip", "head", "mv", "stat", "tar", "timeout", "rm", "xargs"):
         (tools / name).symlink_to(str(shutil.which(name)))
     (tmp_path / ".bash_profile").write_text(f"export PATH={tools}\n")
-    with Sshd(env={"HOME": str(tmp_path)}) as server:
-        for name, value in server.env.items():
-            monkeypatch.setenv(name, value)
-        host = SshHost(server.host)
-        assert host.run("command -v perl").exit_code == 1
-        placed = {f"{tmp_path}/out/{name}": name.encode() for name in NASTY}
-        host.put({path: data.decode() for path, data in placed.items()})
-        beyond = {path: data[1:] for path, data in placed.items() if data[1:]}
-        assert host.read({**dict.fromkeys(placed, 1), f"{tmp_path}/none": 0}) == beyond
-        host.close()
+    server = start_server(env={"HOME": str(tmp_path)})
+    host = SshHost(server.host)
+    assert host.run("command -v perl").exit_code == 1
+    placed = {f"{tmp_path}/out/{name}": name.encode() for name in NASTY}
+    host.put({path: data.decode() for path, data in placed.items()})
+    beyond = {path: data[1:] for path, data in placed.items() if data[1:]}
+    assert host.read({**dict.fromkeys(placed, 1), f"{tmp_path}/none": 0}) == beyond
+    host.close()
     assert files_of(tmp_path / "out") == {name: name.encode() for name in NASTY}
 
 
-def test_a_locale_that_the_host_lacks_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any
-) -> None:
+def test_a_locale_that_the_host_lacks_is_no_error(tmp_path: Path, start_server: Any, connect: Any) -> None:
     """Bash warns of such a locale on standard error."""
     (tmp_path / "log").write_text("step 1\n")
-    with Sshd(env={"LC_ALL": "xx_YY.UTF-8"}) as server:
-        for name, value in server.env.items():
-            monkeypatch.setenv(name, value)
-        host = connect()
-        assert host.run("echo $LC_ALL; echo reason >&2").stderr == "reason\n"
-        assert host.read({f"{tmp_path}/log": 0}) == {f"{tmp_path}/log": b"step 1\n"}
+    start_server(env={"LC_ALL": "xx_YY.UTF-8"})
+    host = connect()
+    assert host.run("echo $LC_ALL; echo reason >&2").stderr == "reason\n"
+    assert host.read({f"{tmp_path}/log": 0}) == {f"{tmp_path}/log": b"step 1\n"}
 
 
 def test_only_new_bytes_are_read(host: Any, tmp_path: Path) -> None:

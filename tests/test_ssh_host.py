@@ -239,13 +239,9 @@ def test_an_invalid_configuration_is_reported(client: Sshd, connect: Any, line: 
         connect().run("true")
 
 
-def test_a_server_may_offer_its_key_exchange_by_the_standard_name_only(
-    monkeypatch: pytest.MonkeyPatch, connect: Any
-) -> None:
-    with Sshd(settings={"KexAlgorithms": "curve25519-sha256"}) as server:
-        for name, value in server.env.items():
-            monkeypatch.setenv(name, value)
-        assert connect().run("echo here").stdout == "here\n"
+def test_a_server_may_offer_its_key_exchange_by_the_standard_name_only(start_server: Any, connect: Any) -> None:
+    start_server(settings={"KexAlgorithms": "curve25519-sha256"})
+    assert connect().run("echo here").stdout == "here\n"
 
 
 @pytest.mark.parametrize(
@@ -257,18 +253,14 @@ def test_a_server_may_offer_its_key_exchange_by_the_standard_name_only(
     ],
 )
 def test_algorithms_that_llmb_does_not_support_are_reported_with_a_remedy_that_works(
-    monkeypatch: pytest.MonkeyPatch, connect: Any, setting: str, value: str, what: str, remedy: str
+    start_server: Any, connect: Any, setting: str, value: str, what: str, remedy: str
 ) -> None:
     ciphers = {"Ciphers": "aes256-ctr"} if setting == "MACs" else {}  # others need no MAC
-    with Sshd(settings={setting: value, **ciphers}) as server:
-        for name, text in server.env.items():
-            monkeypatch.setenv(name, text)
-        with pytest.raises(TargetError, match=f"llmb supports no {what} that .* add {remedy} to {setting} in"):
-            connect().run("true")
-    with Sshd(settings={setting: f"{value},{remedy}", **ciphers}) as server:
-        for name, text in server.env.items():
-            monkeypatch.setenv(name, text)
-        assert connect().run("echo here").stdout == "here\n"
+    start_server(settings={setting: value, **ciphers})
+    with pytest.raises(TargetError, match=f"llmb supports no {what} that .* add {remedy} to {setting} in"):
+        connect().run("true")
+    start_server(settings={setting: f"{value},{remedy}", **ciphers})
+    assert connect().run("echo here").stdout == "here\n"
 
 
 def test_the_connect_timeout_is_that_of_the_configuration(client: Sshd, connect: Any) -> None:

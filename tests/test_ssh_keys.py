@@ -48,14 +48,12 @@ def test_an_encrypted_key_in_the_agent_is_accepted(
 
 
 @pytest.fixture
-def two_attempts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
+def two_attempts(monkeypatch: pytest.MonkeyPatch, start_server: Any) -> Sshd:
     """Start a server that accepts no key yet, and ends a connection after two keys. An agent's socket is named."""
-    with Sshd(settings={"MaxAuthTries": "2"}) as server:
-        for name, value in server.env.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setenv("SSH_AUTH_SOCK", str(server.folder / "agent"))
-        (server.folder / "authorized_keys").unlink()
-        yield server
+    server = start_server(settings={"MaxAuthTries": "2"})
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(server.folder / "agent"))
+    (server.folder / "authorized_keys").unlink()
+    return server
 
 
 def test_a_key_of_the_agent_that_is_in_a_default_file_is_offered_once(two_attempts: Sshd, connect: Any) -> None:
