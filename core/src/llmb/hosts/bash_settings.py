@@ -4,7 +4,7 @@ llmb starts bash with ``-p``: bash then ignores functions that the environment e
 out of the environment, so that the scripts of a job do not get them either.
 """
 
-VARIABLES = (
+REMOVED_VARIABLES = (
     "BASHOPTS",
     "BASH_COMPAT",
     "BASH_ENV",  # a file that bash runs before each script; the file may print, change the directory, or `set -e`

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from llmb.files import write_atomically
-from llmb.hosts.bash_settings import UMASK, VARIABLES
+from llmb.hosts.bash_settings import REMOVED_VARIABLES, UMASK
 from llmb.hosts.command_log import log_command
 from llmb.hosts.read_limit import read_limit
 from llmb.values.errors import TargetError, UnknownOutcomeError, UnreadableFileError
@@ -117,7 +117,7 @@ def _environment() -> dict[str, str]:
     HOME is added if it is unset, as under cron or systemd.
     """
     home = os.path.expanduser("~")  # unlike Path.home(), does not raise if the user has no home directory
-    own = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+    own = {name: value for name, value in os.environ.items() if name not in REMOVED_VARIABLES}
     return {"HOME": home if os.path.isabs(home) else "/", **own}
 
 

@@ -12,21 +12,21 @@ import attrs
 from paramiko import ChannelException, SSHException, Transport
 
 from llmb.files import resource_text
-from llmb.hosts.bash_settings import UMASK, VARIABLES
+from llmb.hosts.bash_settings import REMOVED_VARIABLES, UMASK
 from llmb.hosts.ssh.connection_watchdog import ConnectionWatchdog, responds
 from llmb.hosts.ssh.timeouts import GRACE_S, LOGIN_TIMEOUT_S, SILENCE_S
 from llmb.values.errors import UnknownOutcomeError, UnreachableError
 
 BLOCK = 1 << 20
 
-SERVED = 75  # exit code of shell.sh
+SHELL_ENDED = 75  # exit code of shell.sh
 
 # The profiles can neither consume our standard input nor print among the output of commands, also with a process that
 # they leave in the background. If they prevent bash from running shell.sh, they run again, and print the reason. Every
 # login shell parses these words in the same way: csh reads no second line, and expands exclamation marks.
-WITHOUT_SETTINGS = " ".join(["env", *(f"-u {name}" for name in VARIABLES)])  # bash cannot unset SHELLOPTS itself
-SERVE = f"exec {WITHOUT_SETTINGS} bash -p -s {{mark}} {UMASK} <&3 >&7 2>&8 3<&- 7>&- 8>&-"
-LOGIN = f'bash -lc "{SERVE}" >/dev/null 2>&1; [ $? -eq {SERVED} ] || bash -lc : >&8 2>&8'
+REMOVALS = " ".join(["env", *(f"-u {name}" for name in REMOVED_VARIABLES)])  # bash cannot unset SHELLOPTS itself
+RUN_SHELL = f"exec {REMOVALS} bash -p -s {{mark}} {UMASK} <&3 >&7 2>&8 3<&- 7>&- 8>&-"
+LOGIN = f'bash -lc "{RUN_SHELL}" >/dev/null 2>&1; [ $? -eq {SHELL_ENDED} ] || bash -lc : >&8 2>&8'
 COMMAND = f"exec sh -c 'exec 3<&0 7>&1 8>&2 </dev/null; {LOGIN}'"
 
 

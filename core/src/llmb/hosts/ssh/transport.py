@@ -13,7 +13,7 @@ CURVE25519 = "curve25519-sha256"
 """The key exchange of RFC 8731. paramiko knows it only by its first name, which ends with ``@libssh.org``."""
 
 MISSING_ALGORITHMS = {
-    "no acceptable kex algorithm": ("key exchange", "KexAlgorithms", "curve25519-sha256"),
+    "no acceptable kex algorithm": ("key exchange", "KexAlgorithms", CURVE25519),
     "no acceptable ciphers": ("cipher", "Ciphers", "aes256-gcm@openssh.com"),
     "no acceptable macs": ("MAC", "MACs", "hmac-sha2-256-etm@openssh.com"),
     "no acceptable host key": ("type of host key", "HostKeyAlgorithms", "ssh-ed25519"),
