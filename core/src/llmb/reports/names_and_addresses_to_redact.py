@@ -6,7 +6,7 @@ import json
 import re
 import socket
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -53,23 +53,20 @@ Documents = list[dict[str, Any]]
 def find_names(files: Mapping[str, bytes]) -> dict[str, set[str]]:
     """Return the hosts, users, IP addresses and e-mail addresses that files of records name."""
     documents = read_documents(files)
-    attempts = [each for document in documents for each in document.get("attempts") or () if isinstance(each, dict)]
     hosts = {name for document in documents for name in _hosts(document)}
-    hosts |= {node for each in attempts for node in each.get("nodes") or ()}
-    hosts |= {host.partition(".")[0] for host in hosts}
-    hosts |= {host for document in documents for host in _failing_hosts(document)}
     users = {name for document in documents for name in _users(document)}
-    for each in attempts:
-        text = f"{each.get('followed_by')}\n{each.get('cause')}".encode()
-        users |= {name.decode() for pattern in ATTEMPT_USERS for name in pattern.findall(text)}
     addresses: dict[str, set[str]] = {kind: set() for kind in ADDRESSES}
     for data in files.values():
-        users |= {name.decode() for name in HOME.findall(data)}
-        hosts |= {name.decode() for pattern in LOGGED_HOSTS for name in pattern.findall(data)}
+        hosts |= _found(LOGGED_HOSTS, data)
+        users |= _found([HOME], data)
         for kind, pattern in ADDRESSES.items():
-            addresses[kind] |= {name.decode() for name in pattern.findall(data)}
-        addresses["ip"] |= {text for name in IPV6_LIKE.findall(data) if _is_ipv6(text := name.decode())}
+            addresses[kind] |= _found([pattern], data)
+        addresses["ip"] |= {text for text in _found([IPV6_LIKE], data) if _is_ipv6(text)}
     return {"user": users, "host": hosts - {"localhost", "127"}, **addresses}
+
+
+def _found(patterns: Iterable[re.Pattern[bytes]], data: bytes) -> set[str]:
+    return {name.decode() for pattern in patterns for name in pattern.findall(data)}
 
 
 def names_of_this_machine() -> dict[str, set[str]]:
@@ -129,28 +126,33 @@ def _read_json(data: bytes) -> dict[str, Any]:
     return {}
 
 
-def _hosts(spec: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of the machines of a run: of its job, and of its target."""
-    found = table_of(spec, "provenance").get("host", ())
-    yield from [found] if isinstance(found, str) else found
-    if host := table_of(spec, "target").get("host"):
-        yield str(host).rpartition("@")[2].partition(":")[0]
+def _hosts(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the hosts of a run: of its target, its job and its attempts, and those that failed or were slow."""
+    if host := table_of(document, "target").get("host"):
+        name = str(host).rpartition("@")[2].partition(":")[0]
+        yield from (name, name.partition(".")[0])
+    of_job = table_of(document, "provenance").get("host", ())
+    of_attempts = (node for attempt in _attempts(document) for node in attempt.get("nodes") or ())
+    for name in (*([of_job] if isinstance(of_job, str) else of_job), *of_attempts):
+        yield from (name, name.partition(".")[0])
+    ranks = table_of(document, "rank_times")
+    named = [table_of(document, "failure"), *ranks.get("slow_ranks", ()), *ranks.get("slow_hosts", ())]
+    yield from (each["host"] for each in named if each.get("host"))
 
 
-def _failing_hosts(result: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the hosts that a result names as the place of a failure or as slow."""
-    ranks = table_of(result, "rank_times")
-    found = [table_of(result, "failure"), *ranks.get("slow_ranks", ()), *ranks.get("slow_hosts", ())]
-    yield from (each["host"] for each in found if each.get("host"))
-
-
-def _users(spec: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of users in the host of the target and in the job's environment."""
-    user, at, _ = str(table_of(spec, "target").get("host", "")).rpartition("@")
+def _users(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the users of a run: in the host of its target, in the job's environment, and of its attempts."""
+    user, at, _ = str(table_of(document, "target").get("host", "")).rpartition("@")
     if at:
         yield user
-    env = table_of(table_of(spec, "provenance"), "env")
+    env = table_of(table_of(document, "provenance"), "env")
     yield from (str(env[name]) for name in ("USER", "LOGNAME") if env.get(name))
+    for attempt in _attempts(document):
+        yield from _found(ATTEMPT_USERS, f"{attempt.get('followed_by')}\n{attempt.get('cause')}".encode())
+
+
+def _attempts(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [each for each in document.get("attempts") or () if isinstance(each, dict)]
 
 
 def _own_name() -> str:
