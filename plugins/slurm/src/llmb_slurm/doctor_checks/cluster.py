@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from llmb import DoctorCheck, Host, Script, Target
 from llmb_slurm.doctor_checks.clock import check_clock
-from llmb_slurm.doctor_checks.nodes import set_in_target, split_list, stated_account
+from llmb_slurm.doctor_checks.cluster_facts import split_list, stated_account
 from llmb_slurm.doctor_checks.partition import check_partition
+from llmb_slurm.doctor_checks.remedies import set_in_target
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.rejected_and_stuck_jobs import find_remedy
 from llmb_slurm.submit import login_defaults, rejection_reason, submission_functions

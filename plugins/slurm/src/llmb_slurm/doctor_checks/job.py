@@ -7,15 +7,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from llmb import DoctorCheck, Job, Target
-from llmb_slurm.doctor_checks.nodes import (
-    available_partitions,
-    check_nodes,
-    or_set_in_target,
-    partition_setting,
-    partitions,
-)
+from llmb_slurm.doctor_checks.cluster_facts import available_partitions, partition_setting, partitions
+from llmb_slurm.doctor_checks.nodes import check_nodes
 from llmb_slurm.doctor_checks.nvlink_domain import check_imex, check_nvlink_domain
 from llmb_slurm.doctor_checks.partition import open_partitions
+from llmb_slurm.doctor_checks.remedies import or_set_in_target
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.parse_squeue_sacct import parse_duration_s
 

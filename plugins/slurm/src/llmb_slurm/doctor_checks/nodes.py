@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from llmb import DoctorCheck, Job, Target
+from llmb_slurm.doctor_checks.cluster_facts import counted_nodes, partition_setting
+from llmb_slurm.doctor_checks.partition import best_check
 from llmb_slurm.options import SlurmOptions
 
 GPU_NAME = re.compile(r"(?<![a-z0-9])[a-z]{1,2}[0-9]{2,3}[a-z]?(?![a-z0-9])")
@@ -49,61 +51,12 @@ class Nodes:
         return not UNUSABLE.match(self.state.removeprefix("maint") if reservation else self.state)
 
 
-def set_in_target(key: str, values: Sequence[str]) -> str:
-    """Return the line of the spec that sets a key to the first of these values, with the other values."""
-    others = f", or to {', '.join(values[1:])}" if len(values) > 1 else ""
-    return f'set `{key} = "{values[0]}"` in [target]{others}' if values else f"set {key} in [target]"
-
-
-def or_set_in_target(key: str, values: Sequence[str]) -> str:
-    """Return the end of a remedy that proposes to set a key as the alternative, or "" if there is no value."""
-    return f", or {set_in_target(key, values)}" if values else ""
-
-
-def partitions(target: Target[SlurmOptions]) -> list[str]:
-    """Return the names of the partitions in which Slurm may start the jobs."""
-    facts = target.facts
-    return (target.options.partition or facts.get("login_partition") or facts.get("default_partition", "")).split(",")
-
-
-def stated_account(target: Target[SlurmOptions]) -> str:
-    """Return the account of the spec, else that of the login, or "" for the user's default account."""
-    return target.options.account or target.facts.get("login_account", "")
-
-
-def split_list(text: str) -> list[str]:
-    """Return the items of a list of Slurm, which commas separate."""
-    return [each for each in text.split(",") if each]
-
-
-def available_partitions(facts: Mapping[str, str]) -> dict[str, str]:
-    """Return the facts of the partitions to propose, by name: those that are up and that the site shows to the user."""
-    found = {key.partition(".")[2]: fact for key, fact in sorted(facts.items()) if key.startswith("partition.")}
-    return {name: fact for name, fact in found.items() if fact.startswith("up|") and _is_shown(name, facts)}
-
-
-def _is_shown(name: str, facts: Mapping[str, str]) -> bool:
-    groups = partition_setting(facts, name, "AllowGroups") or "ALL"
-    is_member = groups == "ALL" or not {*groups.split(",")}.isdisjoint(facts.get("groups", "").split())
-    return is_member and partition_setting(facts, name, "Hidden") != "YES"
-
-
-def counted_nodes(number: int | str) -> str:
-    """Return the number with its noun: "1 node", "2 nodes"."""
-    return f"{number} node" if str(number) == "1" else f"{number} nodes"
-
-
-def best_check(checks: Sequence[DoctorCheck]) -> DoctorCheck:
-    """Return the best check of several partitions, because Slurm may start the job in each of them."""
-    return min(checks, key=lambda each: (True, None, False).index(each.ok))
-
-
 def check_nodes(job: Job, target: Target[SlurmOptions], names: Sequence[str]) -> DoctorCheck:
     """Check whether one partition has enough nodes with enough GPUs of the right type."""
-    return best_check([_nodes_of_partition(job, target, name) for name in names])
+    return best_check([_check_partition(job, target, name) for name in names])
 
 
-def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> DoctorCheck:
+def _check_partition(job: Job, target: Target[SlurmOptions], name: str) -> DoctorCheck:
     needs = f"the job needs {job.nodes}"
     nodes = [_parsed(each) for each in target.facts.get(f"nodes.{name}", "").split(";") if each]
     if not nodes:
@@ -111,34 +64,7 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
     if outside := _compare_with_limits(job, target.facts, name, needs):
         return outside
     wanted = target.gpu_types[0] if target.gpu_types and job.gpus_per_node else ""
-    typed = [each for each in nodes if not wanted or not each.gpu_types or wanted in each.gpu_types]
-    described = f" with {wanted.upper()} GPUs" if wanted else ""
-    if _total(typed) < job.nodes:
-        others = [each for each in nodes if each not in typed]
-        other = f" ({_total(others)} have {_resources(others)})" if others else ""
-        detail = f"{name} has {counted_nodes(_total(typed))}{described}{other}; {needs}"
-        return _too_few(detail, name="nodes" if typed else "GPU type")
-    reservation = target.options.reservation
-    per_node = job.gpus_per_node if target.options.gpu_request != "none" else 0
-    large = [each for each in typed if each.gpus >= per_node]
-    total, usable = _total(large), _total([each for each in large if each.are_usable(reservation)])
-    if total < job.nodes:
-        detail = f"{name} has {counted_nodes(total)} with {per_node} GPUs or more; {needs}"
-        fewer = max((each.gpus for each in typed if 0 < each.gpus < per_node), default=0)
-        lower = f"set `gpus_per_node = {fewer}` in [target], or partition to one with such nodes"
-        return _too_few(detail, lower if fewer else MORE_NODES)
-    if usable < job.nodes:
-        fewer_gpus = ", or use fewer GPUs" if usable else ""
-        remedy = f"wait until more nodes are up (`sinfo -R` lists the reasons){fewer_gpus}"
-        return _too_few(f"{usable} of {counted_nodes(total)} of {name}{described} are up; {needs}", remedy)
-    if wanted and not any(each.gpu_types for each in large):
-        reason = f"Slurm does not know their type: compare it with {wanted}"
-        return DoctorCheck(
-            name="nodes", ok=None, detail=f"{name} has {counted_nodes(total)} with GPUs; {needs}. {reason}"
-        )
-    detail = f"{name} has {counted_nodes(usable)}{described}; {needs}"
-    elsewhere = [each for each in nodes if each not in typed and each.are_usable(reservation) and each.gpus >= per_node]
-    return _check_other_gpus(name, detail, [] if _selects_nodes(target.options) else elsewhere)
+    return PartitionNodes(name, nodes, job, target.options, wanted).check()
 
 
 def _compare_with_limits(job: Job, facts: Mapping[str, str], name: str, needs: str) -> DoctorCheck | None:
@@ -151,16 +77,91 @@ def _compare_with_limits(job: Job, facts: Mapping[str, str], name: str, needs: s
     return None
 
 
-def _check_other_gpus(name: str, detail: str, others: Sequence[Nodes]) -> DoctorCheck:
-    """Return the check of a partition with enough nodes. ``others`` have other GPUs, and could get the job too."""
-    if not others:
-        return DoctorCheck(name="nodes", ok=True, detail=detail)
-    return DoctorCheck(
-        name="nodes",
-        ok=None,
-        detail=f"{detail}, but Slurm may start it on {counted_nodes(_total(others))} with {_resources(others)}",
-        remedy=f"select nodes with constraint or nodelist in [target]; `sinfo -p {name} -o '%N %G %f'` lists both",
-    )
+@attrs.frozen
+class PartitionNodes:
+    """The nodes of a partition, compared with what a job needs. ``gpu_type`` is "" if the job needs no certain type."""
+
+    name: str
+    nodes: Sequence[Nodes]
+    job: Job
+    options: SlurmOptions
+    gpu_type: str
+
+    @property
+    def typed(self) -> list[Nodes]:
+        """The nodes with GPUs of the type, or of an unknown type."""
+        wanted = self.gpu_type
+        return [each for each in self.nodes if not wanted or not each.gpu_types or wanted in each.gpu_types]
+
+    @property
+    def gpus_per_node(self) -> int:
+        """The GPUs that the job requests on each node."""
+        return self.job.gpus_per_node if self.options.gpu_request != "none" else 0
+
+    @property
+    def large(self) -> list[Nodes]:
+        """The nodes of the type with enough GPUs."""
+        return [each for each in self.typed if each.gpus >= self.gpus_per_node]
+
+    def check(self) -> DoctorCheck:
+        """Return the first check that fails or stays open, else one that succeeds."""
+        enough = DoctorCheck(name="nodes", ok=True, detail=self._detail(_total(self._usable(self.large))))
+        return self._check_type() or self._check_gpus() or self._check_states() or self._check_start() or enough
+
+    def _check_type(self) -> DoctorCheck | None:
+        if _total(self.typed) >= self.job.nodes:
+            return None
+        others = [each for each in self.nodes if each not in self.typed]
+        other = f" ({_total(others)} have {_resources(others)})" if others else ""
+        return _too_few(self._detail(_total(self.typed), other), name="nodes" if self.typed else "GPU type")
+
+    def _check_gpus(self) -> DoctorCheck | None:
+        if (total := _total(self.large)) >= self.job.nodes:
+            return None
+        detail = f"{self.name} has {counted_nodes(total)} with {self.gpus_per_node} GPUs or more; {self._needs}"
+        fewer = max((each.gpus for each in self.typed if 0 < each.gpus < self.gpus_per_node), default=0)
+        lower = f"set `gpus_per_node = {fewer}` in [target], or partition to one with such nodes"
+        return _too_few(detail, lower if fewer else MORE_NODES)
+
+    def _check_states(self) -> DoctorCheck | None:
+        if (usable := _total(self._usable(self.large))) >= self.job.nodes:
+            return None
+        detail = (
+            f"{usable} of {counted_nodes(_total(self.large))} of {self.name}{self._with_type} are up; {self._needs}"
+        )
+        fewer_gpus = ", or use fewer GPUs" if usable else ""
+        return _too_few(detail, f"wait until more nodes are up (`sinfo -R` lists the reasons){fewer_gpus}")
+
+    def _check_start(self) -> DoctorCheck | None:
+        """Return an open check if Slurm may start the job on nodes with other GPUs, else None."""
+        if self.gpu_type and not any(each.gpu_types for each in self.large):
+            has = f"{self.name} has {counted_nodes(_total(self.large))} with GPUs; {self._needs}"
+            detail = f"{has}. Slurm does not know their type: compare it with {self.gpu_type}"
+            return DoctorCheck(name="nodes", ok=None, detail=detail)
+        others = self._usable(
+            [each for each in self.nodes if each not in self.typed and each.gpus >= self.gpus_per_node]
+        )
+        if not others or _selects_nodes(self.options):
+            return None
+        may_start = f"but Slurm may start it on {counted_nodes(_total(others))} with {_resources(others)}"
+        detail = f"{self._detail(_total(self._usable(self.large)))}, {may_start}"
+        lists = f"`sinfo -p {self.name} -o '%N %G %f'` lists both"
+        remedy = f"select nodes with constraint or nodelist in [target]; {lists}"
+        return DoctorCheck(name="nodes", ok=None, detail=detail, remedy=remedy)
+
+    def _usable(self, nodes: Sequence[Nodes]) -> list[Nodes]:
+        return [each for each in nodes if each.are_usable(self.options.reservation)]
+
+    def _detail(self, count: int, other: str = "") -> str:
+        return f"{self.name} has {counted_nodes(count)}{self._with_type}{other}; {self._needs}"
+
+    @property
+    def _with_type(self) -> str:
+        return f" with {self.gpu_type.upper()} GPUs" if self.gpu_type else ""
+
+    @property
+    def _needs(self) -> str:
+        return f"the job needs {self.job.nodes}"
 
 
 def _selects_nodes(options: SlurmOptions) -> bool:
@@ -185,14 +186,3 @@ def _resources(nodes: Sequence[Nodes]) -> str:
 def _parsed(text: str) -> Nodes:
     state, count, gres = text.split("|", 2)
     return Nodes(state, int(count), gres)
-
-
-def partition_setting(facts: Mapping[str, str], partition: str, name: str) -> str:
-    """Return a setting of a partition, or "" if it is unknown."""
-    return setting_in(facts.get(f"settings.{partition}", ""), name)
-
-
-def setting_in(line: str, name: str) -> str:
-    """Return a value of ``scontrol -o show``, or "" if the line lacks it."""
-    found = re.search(rf"(?:^|\s){name}=(\S*)", line)
-    return found[1] if found else ""

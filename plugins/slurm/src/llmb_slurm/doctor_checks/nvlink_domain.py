@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from llmb import DoctorCheck, Job
-from llmb_slurm.doctor_checks.nodes import best_check, partition_setting, setting_in
+from llmb_slurm.doctor_checks.cluster_facts import partition_setting, setting_in
+from llmb_slurm.doctor_checks.partition import best_check
 
 
 def check_nvlink_domain(job: Job, size: int, facts: Mapping[str, str], names: Sequence[str]) -> DoctorCheck:

@@ -1,20 +1,18 @@
 """Check of the partitions in which jobs may start, for ``llmb doctor``."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from llmb import DoctorCheck, Target
-from llmb_slurm.doctor_checks.nodes import (
+from llmb_slurm.doctor_checks.cluster_facts import (
     available_partitions,
-    best_check,
     counted_nodes,
-    or_set_in_target,
     partition_setting,
     partitions,
-    set_in_target,
     split_list,
     stated_account,
 )
+from llmb_slurm.doctor_checks.remedies import or_set_in_target, set_in_target
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.rejected_and_stuck_jobs import MINE
 
@@ -33,6 +31,11 @@ def open_partitions(target: Target[SlurmOptions]) -> list[str]:
     """Return the partitions in which the jobs can start, or all of theirs if they can start in none."""
     names = partitions(target)
     return [name for name in names if _one_partition(name, target).ok is not False] or names
+
+
+def best_check(checks: Sequence[DoctorCheck]) -> DoctorCheck:
+    """Return the best check of several partitions, because Slurm may start the job in each of them."""
+    return min(checks, key=lambda each: (True, None, False).index(each.ok))
 
 
 def _of_login(target: Target[SlurmOptions]) -> str:
