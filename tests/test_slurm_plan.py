@@ -12,6 +12,8 @@ import tomli_w
 from parts.enroot import SQUASHFS
 from parts.pages import blocks
 
+import llmb
+
 GPUS = [64, 128, 256, 512, 1024, 2048]
 
 
@@ -90,3 +92,22 @@ def test_errors_of_the_target_are_reported_together_with_their_keys(toy: Any, tm
     assert errors["target.runtime"]["expected"] == '"pyxis" or "venv" or "none"'
     assert "target.nice" in errors
     assert any(key.startswith("target.sbatch") for key in errors)
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("gres", "target.gpu_request"),
+        ("time", "workload.time_limit"),
+        ("nodes", "workload.gpus"),
+        ("cpus-per-task", "target.sbatch.cpus-per-task"),
+        ("mail_user", "target.sbatch.mail-user"),
+        ("container_mounts", "mounts"),
+    ],
+)
+def test_an_option_of_sbatch_in_target_is_reported_with_the_key_that_sets_it(key: str, meant: str) -> None:
+    workload = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
+    with pytest.raises(llmb.SpecError) as caught:
+        llmb.load({"workload": workload, "target": {"scheduler": "slurm", "workdir": "/lustre/me", key: "1"}})
+    assert str(caught.value).startswith(f"target.{key}: unknown key; ")
+    assert str(caught.value).endswith(f" (did you mean '{meant}'?)")

@@ -23,6 +23,7 @@ import pluggy
 
 from llmb.values.environment import Environment
 from llmb.values.failure import Signature
+from llmb.values.frozen import FrozenMap
 from llmb.values.host import Host
 from llmb.values.job import Dataset, Job, Script, Task
 from llmb.values.job_history import JobHistory
@@ -135,6 +136,9 @@ class SchedulerHooks(Protocol[OptionsT]):
 
     options: type[OptionsT]
     """The attrs class of the scheduler's own keys of [target]. A field without a default is required."""
+
+    key_hints: Mapping[str, str] = FrozenMap()
+    """Words that users may write as keys of [target], each with the key of the spec that they mean."""
 
     single_node: bool = False
     """True if all GPUs of a run are on one node, for any number of GPUs."""

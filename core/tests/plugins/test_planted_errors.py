@@ -108,6 +108,8 @@ IN_ATTRIBUTES = [
     framework("an option of a missing type", "options failed: NameError: name 'Nothing' is not defined",
               options="word: 'Nothing' = None"),
     scheduler("a flag as text", f"{HOOKS}single_node is 'no', not True or False", "single_node = 'no'"),
+    scheduler("key hints without keys", f"{HOOKS}key_hints is ['queue'], not a mapping of words to keys",
+              "key_hints = ['queue']"),
     scheduler("one poll interval", f"{HOOKS}poll_interval_s is 5, not two positive numbers of seconds",
               "poll_interval_s = 5"),
     scheduler("a poll interval of 0", f"{HOOKS}poll_interval_s is (0, 5), not two positive numbers of seconds",

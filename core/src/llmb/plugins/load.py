@@ -94,6 +94,10 @@ def _is_model_keys(value: object) -> bool:
     return isinstance(value, tuple | list) and all(each in names for each in value)
 
 
+def _is_text_mapping(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(text, str) for item in value.items() for text in item)
+
+
 def _is_pair(value: object, kind: Any) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(each, kind) for each in value)
 
@@ -111,6 +115,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, tuple[Callable[[object], bool], str]]] = {
     },
     "scheduler": {
         "options": _OPTIONS,
+        "key_hints": (_is_text_mapping, "a mapping of words to keys"),
         "single_node": (lambda value: isinstance(value, bool), "True or False"),
         "poll_interval_s": (_is_poll_interval, "two positive numbers of seconds, the shorter one first"),
     },

@@ -158,7 +158,8 @@ def decode_options(
     with decoding(plugin, "options"):
         options, wrong = decode(own, plugin.options, key)
     known = (*(field.name for field in attrs.fields(plugin.options)), *core_keys)
-    errors.extend(_with_known_keys(error, key, known) for error in wrong)
+    hints: Mapping[str, str] = getattr(plugin, "key_hints", {})  # only schedulers have it
+    errors.extend(_with_known_keys(error, key, known, hints) for error in wrong)
     return options
 
 
@@ -211,10 +212,13 @@ def _strings(tables: Mapping[str, Any], name: str, errors: list[Fault]) -> Mappi
     return FrozenMap((key, value) for key, value in items if isinstance(value, str))
 
 
-def _with_known_keys(error: Fault, table: str, known: Sequence[str]) -> Fault:
+def _with_known_keys(error: Fault, table: str, known: Sequence[str], hints: Mapping[str, str]) -> Fault:
+    """Return the error of an unknown key of a plugin's table with all keys of this table, and with the key meant."""
     above, _, name = (error.key or "").rpartition(".")
-    is_unknown_here = error.message == UNKNOWN_KEY and above == table
-    return unknown_key(f"{table}.{name}", name, known) if is_unknown_here else error
+    if error.message != UNKNOWN_KEY or above != table:
+        return error
+    error = unknown_key(f"{table}.{name}", name, known)
+    return attrs.evolve(error, nearest=hints.get(name, error.nearest))
 
 
 def _add_choices(error: Fault, expected: Mapping[str, str]) -> Fault:

@@ -46,6 +46,29 @@ SET_BY_LLMB = {
 """Options of sbatch that [target.sbatch] must not contain, each with the key that sets it, if any."""
 
 
+OTHER_OPTIONS = (
+    *("acctg-freq", "begin", "contiguous", "core-spec", "cpu-freq", "cpus-per-gpu", "cpus-per-task", "deadline"),
+    *("distribution", "gpu-bind", "gpu-freq", "gpus-per-socket", "gpus-per-task", "gres-flags", "hint", "hold"),
+    *("licenses", "mail-type", "mail-user", "mem-per-cpu", "mem-per-gpu", "mincpus", "network", "no-requeue"),
+    *("nodefile", "ntasks-per-core", "ntasks-per-socket", "oversubscribe", "power", "prefer", "priority", "profile"),
+    *("propagate", "reboot", "requeue", "signal", "spread-job", "switches", "thread-spec", "threads-per-core"),
+    *("time-min", "tmp", "tres-per-task", "use-min-nodes", "wckey"),
+)
+"""Options of sbatch that users may write into [target]. [target.sbatch] accepts any option."""
+
+KEYS_OF_OPTIONS = {
+    **{name: f"target.sbatch.{name}" for name in OTHER_OPTIONS},
+    **{name: key.partition(" ")[0] for name, key in SET_BY_LLMB.items() if key and name not in OWN_KEYS},
+    "container-image": "workload.image",
+    "container-mounts": "mounts",
+}
+KEY_HINTS = {
+    **{name.replace("-", "_"): key for name, key in KEYS_OF_OPTIONS.items()},
+    **KEYS_OF_OPTIONS,
+}
+"""Options of sbatch, and of pyxis, as keys of [target], each with the key of the spec that sets it."""
+
+
 def _from_environment(*names: str) -> Callable[[], str | None]:
     """Return a default factory: the first of these variables that is set in the environment of llmb."""
 

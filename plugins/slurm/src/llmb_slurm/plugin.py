@@ -39,7 +39,7 @@ from llmb_slurm.doctor_checks.job import check_job
 from llmb_slurm.job_history import query_history
 from llmb_slurm.job_script import batch_script, phase_logs, provenance_script
 from llmb_slurm.log_messages import ForeignSlurmMessages, SlurmMessages
-from llmb_slurm.options import SlurmOptions
+from llmb_slurm.options import KEY_HINTS, SlurmOptions
 from llmb_slurm.poll import poll_jobs
 from llmb_slurm.submit import submit_jobs
 
@@ -48,6 +48,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
     """Scheduler whose jobs are Slurm jobs. They outlive ``llmb``, which finds them again by the id that they carry."""
 
     options = SlurmOptions
+    key_hints = KEY_HINTS
 
     @functools.cached_property
     def _environ(self) -> Mapping[str, str]:
