@@ -133,6 +133,29 @@ def test_a_misspelt_key_is_one_error(spec: Any, text: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("parallelism", {"tensor_model_parallel_size": "tp", "ep_size": "ep", "vpp": "vp", "mbs": "micro_batch_size"}),
+        ("model", {"num_attention_heads": "heads", "max_target_length": "seq_len", "d_model": "hidden"}),
+        ("workload", {"model": "recipe", "precision": "dtype", "num_nodes": "gpus", "container": "image"}),
+    ],
+)
+def test_words_of_other_tools_are_reported_with_the_key_that_is_meant(
+    spec: Any, table: str, words: dict[str, str]
+) -> None:
+    stated = "".join(f"{word} = 1\n" for word in words)
+    text = WORKLOAD + (stated if table == "workload" else f"[{table}]\n{stated}") + LOCAL
+    found = [re.sub("unknown key; expected .* (?=[(])", "", line) for line in lines(spec, text)]
+    assert found == [f"{table}.{word}: (did you mean {key!r}?)" for word, key in words.items()]
+
+
+def test_a_degree_of_data_parallelism_is_reported_as_computed(spec: Any) -> None:
+    [found] = lines(spec, USUAL + "[parallelism]\ndp = 2\n")
+    computed = "the number of GPUs divided by the other degrees"
+    assert found == f"parallelism.dp: unknown key, because it is {computed}"
+
+
+@pytest.mark.parametrize(
     ("table", "misspelt", "swept"),
     [
         ("target", "taget", '"target.workdir" = ["/a", "/b"]'),

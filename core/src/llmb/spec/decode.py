@@ -10,6 +10,7 @@ from llmb.plugins.guard import decoding
 from llmb.spec.check_values import NO_SECRETS, check_env, check_mounts, check_place, check_secrets, mount_key
 from llmb.spec.follow_up_errors import keys_of, meant_keys, meant_tables
 from llmb.spec.latest_result import LatestResult
+from llmb.spec.words_of_other_tools import with_key_meant
 from llmb.spec.workload_tables import (
     SWEPT_KEYS,
     TABLES,
@@ -177,6 +178,7 @@ def add_hints(errors: Collection[Fault], tables: Mapping[str, Any], schedulers: 
     expected = dict(_EXPECTED_IF_MISSING)
     if schedulers:
         expected["target.scheduler"] = f"one of {', '.join(schedulers)}"
+    errors = [with_key_meant(error) for error in errors]
     meant = meant_keys(errors, tables)
     if "target.name" in meant:  # the named target has the scheduler
         meant |= {"target.scheduler"}
