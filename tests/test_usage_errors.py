@@ -38,6 +38,13 @@ def test_everything_that_is_missing_is_in_one_line(arguments: str, missing: str)
         ("targets", "no such command 'targets'; see `llmb --help` (did you mean 'help targets'?)"),
         ("it's", 'no such command "it\'s"; see `llmb --help`'),
         ("zzz", "no such command 'zzz'; see `llmb --help`"),
+        ("version", "no such command 'version'; see `llmb --help` (did you mean '--version'?)"),
+        ("run x --gpus 8", "no such option --gpus; see `llmb run --help` (did you mean '--set workload.gpus=VALUE'?)"),
+        (
+            "validate x --time-limit 1h",
+            "no such option --time-limit; see `llmb validate --help` (did you mean '--set workload.time_limit=VALUE'?)",
+        ),
+        ("logs x --gpus 8", "no such option --gpus; see `llmb logs --help`"),
         ("run x --dryrun", "no such option --dryrun; see `llmb run --help` (did you mean '--dry-run'?)"),
         ("runs --jsn", "no such option --jsn; see `llmb runs --help` (did you mean '--json'?)"),
         ("runs -x", "no such option -x; see `llmb runs --help`"),
@@ -57,3 +64,18 @@ def test_everything_that_is_missing_is_in_one_line(arguments: str, missing: str)
 def test_a_word_that_is_unknown_or_invalid_is_named_with_what_would_be_valid(arguments: str, line: str) -> None:
     done = run_llmb(arguments.split())
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"llmb: {line}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("maxtext/llama2-tiny", "maxtext/llama2-tiny"),
+        ("megatron_bridge/llama3.1-70b@26.06", "megatron_bridge/llama3.1-70b@26.06"),
+        ("llama2-tiny", "maxtext/llama2-tiny"),
+    ],
+)
+def test_a_recipe_instead_of_a_spec_is_reported_with_the_command_that_writes_one(name: str, address: str) -> None:
+    done = run_llmb(["run", name])
+    expected = f"a file, such as `llmb recipes {address} --toml >my.toml` writes"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"llmb: {name}: a recipe, not a spec; expected {expected}\n"

@@ -71,6 +71,7 @@ def test_an_invalid_filter_names_the_closest_one(llmb: Llmb) -> None:
         ("state=complete", "did you mean 'completed'?"),
         ("gpus", "verdict, since, until\n"),
         ("gpu", "invalid filter 'gpu'; expected key=value with one of the keys recipe, image, target"),
+        ("failed", "sweep, state, verdict, since, until (did you mean 'state=failed'?)"),
         ("since=yesterday", "invalid since 'yesterday'; expected 7d or 2026-11-01"),
         ("since=99999999999d", "invalid since '99999999999d': before the year 1; expected 7d or 2026-11-01"),
     ):

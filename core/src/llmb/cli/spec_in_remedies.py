@@ -27,6 +27,9 @@ class TypedSpec(NamedTuple):
 
     def load(self, registry: llmb.PluginRegistry | None = None) -> llmb.Workload:
         """Load the spec with the options that change it. Raise SpecError."""
+        if not Path(self.path).exists() and (address := _recipe_of_name(str(self.path))):
+            expected = f"a file, such as `llmb recipes {address} --toml >my.toml` writes"
+            raise llmb.SpecError(llmb.Fault(message="a recipe, not a spec", file=str(self.path), expected=expected))
         return llmb.load(self.path, overrides=self.overrides, target=self.target, registry=registry)
 
     def name_in(self, text: str) -> str:
@@ -69,3 +72,10 @@ class TypedSpec(NamedTuple):
             if override.partition("=")[0].strip() not in KEYS.findall(rest):
                 words += ["--set", override]
         return shlex.join(words) + rest
+
+
+def _recipe_of_name(name: str) -> str | None:
+    """Return the address of the recipe with this name, with or without its framework and release, or None."""
+    plain, bases = name.partition("@")[0], {each.partition("@")[0] for each in llmb.recipe_names()}
+    found = sorted(each for each in bases if plain in (each, each.rpartition("/")[2]))
+    return (name if plain in found else f"{llmb.framework_of(found[0])}/{name}") if found else None

@@ -73,12 +73,17 @@ def _parse_filter(text: str) -> Condition:
     return Condition(f"not coalesce({excluded.sql}, 0)", excluded.values)  # also true of a run without a value
 
 
+def _filter_of_value(text: str) -> str | None:
+    """Return the filter for a value that only one key has, such as ``state=failed``, or None."""
+    return next((f"{key}={text}" for key, values in CHOICES.items() if text in values), None)
+
+
 def _parse_equality(text: str) -> Condition:
     key, equals, value = text.partition("=")
     if key not in FILTER_KEYS or not equals:
         keys = ", ".join(FILTER_KEYS)
         problem, expected = ("unknown", keys) if equals else ("invalid", f"key=value with one of the keys {keys}")
-        nearest = None if key in FILTER_KEYS else nearest_name(key, FILTER_KEYS)
+        nearest = None if key in FILTER_KEYS else _filter_of_value(text) or nearest_name(key, FILTER_KEYS)
         raise SpecError(Fault(message=f"{problem} filter {text!r}", expected=expected, nearest=nearest))
     if key in ("since", "until"):
         limits = "created >= ?" if key == "since" else "created < ? and created <> ''"
