@@ -149,6 +149,27 @@ def test_words_of_other_tools_are_reported_with_the_key_that_is_meant(
     assert found == [f"{table}.{word}: (did you mean {key!r}?)" for word, key in words.items()]
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            USUAL.replace("gpus = 1", 'gpus = "8,16"'),
+            'invalid value "8,16"; expected a positive integer, or the list [8,16]',
+        ),
+        (
+            USUAL + '[parallelism]\ntp = "1, 2"\n',
+            'invalid value "1, 2"; expected a positive integer, or a list in [sweep] under "parallelism.tp"',
+        ),
+        ("mbs = 2\n" + USUAL, "unknown key; expected one of {} (did you mean 'parallelism.micro_batch_size'?)"),
+    ],
+)
+def test_several_values_and_a_key_without_its_table_are_reported_with_the_right_form(
+    spec: Any, text: str, line: str
+) -> None:
+    [found] = lines(spec, text)
+    assert re.fullmatch(re.escape(line).replace(re.escape("{}"), r"[\w, ]+"), found.partition(": ")[2])
+
+
 def test_a_degree_of_data_parallelism_is_reported_as_computed(spec: Any) -> None:
     [found] = lines(spec, USUAL + "[parallelism]\ndp = 2\n")
     computed = "the number of GPUs divided by the other degrees"

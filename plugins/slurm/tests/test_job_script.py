@@ -128,6 +128,10 @@ def test_the_default_account_comes_from_the_environment(monkeypatch: pytest.Monk
     [
         ({"account": "a\nb"}, r'invalid value "a\\nb"; expected printable text of one line'),
         ({"qos": ""}, 'invalid value ""; expected printable'),
+        *(
+            ({"mem": mem}, f'invalid value "{mem}"; expected megabytes, or an integer with a unit such as "900G"')
+            for mem in ("", "64 GB", "0.5G", "64GiB", "all")
+        ),
         ({"sbatch": {"job-name": "x"}}, "job-name: llmb sets this option; expected no such key"),
         ({"sbatch": {"help": True}}, "help: llmb sets this option"),
         ({"sbatch": {"arr": "1-3"}}, "arr: sbatch could take it for array, which llmb sets; expected a complete name"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,7 @@ class TypedSpec(NamedTuple):
 
     def load(self, registry: llmb.PluginRegistry | None = None) -> llmb.Workload:
         """Load the spec with the options that change it. Raise SpecError."""
-        if not Path(self.path).exists() and (address := _recipe_of_name(str(self.path))):
+        if not os.path.exists(self.path) and (address := _recipe_of_name(str(self.path))):
             expected = f"a file, such as `llmb recipes {address} --toml >my.toml` writes"
             raise llmb.SpecError(llmb.Fault(message="a recipe, not a spec", file=str(self.path), expected=expected))
         return llmb.load(self.path, overrides=self.overrides, target=self.target, registry=registry)

@@ -236,14 +236,16 @@ def _add_table(error: Fault) -> Fault:
 
 
 def _add_sweep_hint(error: Fault, tables: Mapping[str, Any]) -> Fault:
-    """Mention the sweep if a list is given for a key that takes one value."""
+    """Mention the sweep if a list, or several values with commas, is given for a key that takes one value."""
     name, _, key = (error.key or "").partition(".")
     table = tables.get(name)
     value = table.get(key) if isinstance(table, Mapping) else None
-    if not isinstance(value, list) or error.message != invalid_value(value) or "list" in (error.expected or ""):
+    several = isinstance(value, list) or (isinstance(value, str) and "," in value)
+    if not several or error.message != invalid_value(value) or "list" in (error.expected or ""):
         return error
     if name == "workload" and key in SWEPT_KEYS:
-        return attrs.evolve(error, expected=f"{error.expected}, or a list of such values")
+        values = "a list of such values" if isinstance(value, list) else f"the list [{value}]"
+        return attrs.evolve(error, expected=f"{error.expected}, or {values}")
     return attrs.evolve(error, expected=f'{error.expected}, or a list in [sweep] under "{error.key}"')
 
 

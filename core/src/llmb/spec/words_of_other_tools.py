@@ -46,6 +46,11 @@ KEYS = {
     f"{table}.{word}": key for table, keys in WORDS.items() for key, words in keys.items() for word in words.split()
 }
 
+KEYS_WITH_TABLES = {
+    dotted.partition(".")[2]: f"{dotted.partition('.')[0]}.{key}" for dotted, key in reversed(KEYS.items())
+}
+"""The keys with their tables, by word. Of several tables, the first counts."""
+
 DATA_PARALLEL = ("dp", "data_parallel", "data_parallel_size", "ici_data_parallelism")
 
 
@@ -57,4 +62,6 @@ def with_key_meant(error: Fault) -> Fault:
     if table == "parallelism" and word in DATA_PARALLEL:
         message = f"{UNKNOWN_KEY}, because it is the number of GPUs divided by the other degrees"
         return attrs.evolve(error, message=message, expected=None, nearest=None)
+    if not word:
+        return attrs.evolve(error, nearest=error.nearest or KEYS_WITH_TABLES.get(table))
     return attrs.evolve(error, nearest=KEYS.get(error.key, error.nearest))

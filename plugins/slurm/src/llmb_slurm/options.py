@@ -17,6 +17,8 @@ GpuRequest = Literal["gres", "gpus-per-node", "none"]
 NO_MEM = "none"
 """The value of ``mem`` for which llmb does not pass ``--mem``."""
 
+MEMORY = re.compile(r"\d+([KMGT]B?)?", re.IGNORECASE)
+
 MEM_RATIOS = ("mem-per-cpu", "mem-per-gpu")
 """Options of sbatch that exclude ``--mem``."""
 
@@ -82,6 +84,13 @@ def _one_line(_instance: Any, _attribute: attrs.Attribute[Any], value: str | Non
     """Reject empty values and control characters, which Slurm cannot carry in an option."""
     if value is not None and (not value or not value.isprintable()):
         raise SpecError(_not_one_line(value))
+
+
+def _memory(_instance: Any, _attribute: attrs.Attribute[Any], value: str) -> None:
+    """Reject what sbatch rejects as --mem."""
+    if value != NO_MEM and not MEMORY.fullmatch(value):
+        expected = 'megabytes, or an integer with a unit such as "900G", or "none"'
+        raise SpecError(Fault(message=f"invalid value {format_value(value)}", expected=expected))
 
 
 def _not_one_line(value: str, key: str | None = None) -> Fault:
@@ -152,7 +161,7 @@ class SlurmOptions:
     """
     nice: int | None = None
     """`sbatch --nice`. Default: none. Example: ``100``"""
-    mem: str = attrs.field(default="0", validator=_one_line)
+    mem: str = attrs.field(default="0", validator=_memory)
     """Memory per node; 0 means all of it. `"none"` means no `sbatch --mem`, which some sites reject: the cluster's
     default applies, or `mem-per-cpu` or `mem-per-gpu` in `sbatch`. Example: ``"900G"``
     """
