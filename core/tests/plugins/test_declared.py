@@ -80,6 +80,11 @@ def test_a_missing_file_is_an_error_of_the_key_that_names_it(folder: Folder) -> 
     assert folder.error().startswith(f"{file}: command: ")
 
 
+def test_a_file_below_the_home_of_an_unknown_user_is_missing(folder: Folder) -> None:
+    error = folder.error("workload.recipe=~no-such-user/mylm.toml")
+    assert error == f"overrides: workload.recipe: {folder.path}/~no-such-user/mylm.toml: no such file"
+
+
 def test_a_key_of_a_recipe_at_the_top_of_the_file_names_its_table(folder: Folder) -> None:
     folder.write(baselines=[{"step_time_s": 1.0}])
     assert folder.error().endswith("diagnose (did you mean 'recipe.baselines'?)")

@@ -35,4 +35,4 @@ def absolute_address(address: str, folder: Path) -> str:
     if not is_file_address(address):
         return address
     path, number_sign, name = address.partition("#")
-    return os.path.abspath(folder / Path(path).expanduser()) + number_sign + name
+    return os.path.abspath(folder / os.path.expanduser(path)) + number_sign + name
