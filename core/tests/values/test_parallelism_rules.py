@@ -114,6 +114,8 @@ def test_a_layout_divides_layers_that_do_not_divide_evenly() -> None:
         ("Et*30|(|)*30mL", "30 layers"),
         ("Et*61|(|)*30L", "the layout lacks multi-token prediction (m), but model.mtp_depth is 1"),
         ("Et*61|(|)*29xL", 'invalid value "Et*61|(|)*29xL"'),
+        ("Et*61|(|)*99999999999mL", 'invalid value "Et*61|(|)*99999999999mL"'),
+        ("Et*99999999999|(|)*30mL", 'invalid value "Et*99999999999|(|)*30mL"'),
     ],
 )
 def test_a_layout_has_all_layers_and_stages(layout: str, message: str) -> None:

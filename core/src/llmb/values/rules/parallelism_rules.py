@@ -99,9 +99,12 @@ def _check_layout(model: Model, layout: str, stages: int) -> Iterator[Fault]:
 
 
 def layout_stages(layout: str) -> list[str]:
-    """Return the stages of a pipeline layout with all repetitions written out: "Et*2|(t|)*2L" is Ett, t, t, L."""
-    without_groups = re.sub(r"\(([^()]*)\)\*(\d+)", lambda match: match[1] * int(match[2]), layout)
-    return re.sub(r"(\w)\*(\d+)", lambda match: match[1] * int(match[2]), without_groups).split("|")
+    """Return the stages of a pipeline layout with all repetitions written out: "Et*2|(t|)*2L" is Ett, t, t, L.
+
+    A number of more than three digits, which would fill the memory, is left as it is.
+    """
+    without_groups = re.sub(r"\(([^()]*)\)\*(\d{1,3})(?!\d)", lambda match: match[1] * int(match[2]), layout)
+    return re.sub(r"(\w)\*(\d{1,3})(?!\d)", lambda match: match[1] * int(match[2]), without_groups).split("|")
 
 
 def _check_tensor(model: Model | None, parallelism: Parallelism, _gpus: int) -> Iterator[Fault]:
