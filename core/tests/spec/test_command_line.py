@@ -93,6 +93,11 @@ def test_a_key_that_is_set_twice_is_an_error(spec: Any, run_llmb: Any, overrides
         assert f"llmb: {message}" in done.stderr.splitlines()
 
 
+def test_bytes_that_are_not_utf8_are_an_error(spec: Any, run_llmb: Any) -> None:
+    done = run_llmb("run", spec.usual().file, "--set", os.fsdecode(b"env.A=\xff"))
+    assert (done.returncode, done.stderr) == (2, "llmb: --set: env.A: not text in UTF-8\n")
+
+
 def test_a_key_that_is_set_twice_causes_no_second_error(spec: Any, run_llmb: Any) -> None:
     spec.usual()
     done = run_llmb("validate", spec.file, "--set", "workload.steps=100000", "--set", "workload.steps=1")

@@ -6,6 +6,7 @@ from typing import Any
 from llmb.spec.spec_tables import Document, flatten_sweep, leaves, with_value
 from llmb.values.errors import Fault, SpecError, collect_errors
 from llmb.values.texts.error_text import format_value
+from llmb.values.texts.printable import SURROGATE
 from llmb.values.toml_files import parse_toml
 from llmb.values.variable_names import SECRET_VARIABLE
 
@@ -31,6 +32,8 @@ def _parse_override(override: str) -> dict[str, Any]:
     if not equals or not key.strip():
         missing = "key" if equals else "value"
         raise SpecError(Fault(message=f"{override!r} has no {missing}", file=FROM_OVERRIDES, expected="key=value"))
+    if SURROGATE.search(override):
+        raise SpecError(Fault(message="not text in UTF-8", file=FROM_OVERRIDES, key=key.strip()))
     return flatten_sweep(_nest(key.strip(), _parse_value(value)))
 
 

@@ -14,7 +14,7 @@ _LINE_END = re.compile("\r\n?")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """C0 except tab and newline, C1, the controls of bidirectional text, and the separators of lines and paragraphs."""
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of characters, which no encoding can write: bytes of a file name that is not UTF-8."""
 
 
@@ -23,7 +23,7 @@ def printable_text(text: str) -> str:
     if text.isprintable():
         return text
     text = _CONTROL.sub("", _SEQUENCE.sub("", _LINE_END.sub("\n", text)))
-    return _SURROGATE.sub("\ufffd", text)
+    return SURROGATE.sub("\ufffd", text)
 
 
 def printable_line(text: str) -> str:
