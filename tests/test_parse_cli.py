@@ -118,7 +118,7 @@ def test_the_mean_is_over_the_window(
     assert summary["step_time_s"] == (mean if mean is None else pytest.approx(mean))
 
 
-@pytest.mark.parametrize("window", ["5:2", "first", "3", "3:", "a:b", "-1:4"])
+@pytest.mark.parametrize("window", ["5:2", "first", "3", "3:", "a:b", "-1:4", f"3:{'9' * 5000}"])
 def test_an_invalid_window_is_rejected(parse: Llmb, log: Path, window: str) -> None:
     answer = parse(log, f"--window={window}")
 

@@ -103,6 +103,7 @@ def test_an_unknown_table_is_named_with_the_nearest_table_or_key(spec: Any, tabl
         ("measure", "window", "30:40", '"30:40"', EXPECT_WINDOW.format(30, 40)),
         ("measure", "window", "3 - 4", '"3 - 4"', EXPECT_WINDOW.format(3, 4)),
         ("measure", "window", "35", '"35"', EXPECT_WINDOW.format(35, 44)),
+        ("measure", "window", "9" * 5000, f'"{"9" * 56}...', EXPECT_WINDOW.format(35, 44)),
         ("measure", "window", [1, 2, 3], "[1, 2, 3]", EXPECT_WINDOW.format(35, 44)),
         ("measure", "window", [1.5, 2], "[1.5, 2]", EXPECT_WINDOW.format(35, 44)),
         ("framework", "config", "tp=1", '"tp=1"', None),
@@ -467,6 +468,7 @@ def test_a_file_that_is_no_toml_is_one_line(spec: Any, content: bytes, text: str
         (".", "the path is a directory; expected a TOML file"),
         ("file/spec.toml", "cannot read the file: Not a directory"),
         ("link.toml", "a symbolic link to moved.toml, which does not exist"),
+        ("a\0.toml", "the path contains a NUL character"),
     ],
 )
 def test_a_path_that_is_no_file_is_one_line(tmp_path: Path, path: str, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -158,7 +159,8 @@ def parse_window(text: str | None) -> llmb.Window | None:
         return None
     if text == "last":
         return "last"
-    first, colon, last = text.partition(":")
-    if colon and first.isdecimal() and last.isdecimal() and int(first) <= int(last):
-        return int(first), int(last)
+    if found := re.fullmatch(r"(\d{1,99}):(\d{1,99})", text):  # Python reads no number of 5,000 digits
+        first, last = map(int, found.groups())
+        if first <= last:
+            return first, last
     raise typer.BadParameter(f"{text!r}; expected last, or FIRST:LAST such as 35:44", param_hint="--window")

@@ -25,7 +25,7 @@ def _convert_window(value: Any) -> Window:
     try:
         return value_type(Window).convert(value)  # type: ignore[no-any-return]
     except InvalidValueError:
-        numbers = [int(each) for each in re.findall(r"\d+", value)] if isinstance(value, str) else []
+        numbers = [int(each) for each in re.findall(r"\d{1,99}", value)] if isinstance(value, str) else []
         example = numbers if len(numbers) == 2 else [35, 44]
         raise InvalidValueError.of(value, f"{EXPECTED_WINDOW} such as {example}") from None
 

@@ -38,15 +38,17 @@ def read_text(path: Path, error: type[LlmbError] = SpecError) -> str:
         if len(data) > MOST_BYTES:
             raise error(Fault(message=f"has more than {MOST_BYTES >> 20} MiB", file=str(path), expected="a TOML file"))
         return data.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as cause:
+    except (OSError, ValueError) as cause:
         raise error(_describe_unreadable(path, cause)) from None
 
 
-def _describe_unreadable(path: Path, cause: OSError | UnicodeDecodeError) -> Fault:
+def _describe_unreadable(path: Path, cause: OSError | ValueError) -> Fault:
     expected = nearest = None
     match cause:
         case UnicodeDecodeError():
             reason, expected = f"invalid UTF-8 at byte {cause.start}", "a TOML file in UTF-8"
+        case ValueError():
+            reason = "the path contains a NUL character"
         case FileNotFoundError() if path.is_symlink():
             reason = f"a symbolic link to {path.readlink()}, which does not exist"
         case FileNotFoundError():
