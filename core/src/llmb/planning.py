@@ -17,7 +17,6 @@ from llmb.spec.run_ids import draw_run_ids
 from llmb.values.copy_with_changes import with_changes
 from llmb.values.env_and_mounts_of_target import (
     locate_in_target,
-    settings_as_dict,
     with_settings,
     with_target_differences,
     with_target_secrets,
@@ -70,29 +69,26 @@ class RunPlan:
         The preparation lists the key and the kind of each task. Several runs share the rest, `TaskPlan.as_dict`.
         """
         run, target = self.run, self.target
-        stated = ("name", "recipe", "release", "gpu_type", "dtype", "gpus", "variant", "proxy", "steps", "repeat")
+        of_run = ("name", "recipe", "release", "gpu_type", "dtype", "gpus", "variant", "proxy", "steps", "repeat")
+        of_target = ("name", "scheduler", "host", "workdir", "env", "mounts", "secrets")
         return {
-            **{key: getattr(run, key) for key in stated},
+            **{key: getattr(run, key) for key in of_run},
             "repeats": self.spec.repeats,
             "sweep": encode(self.spec.swept),
             "parallelism": {**attrs.asdict(run.parallelism), "dp": run.parallelism.data_parallel(run.gpus)},
             "model": encode(run.architecture) or {"seq_len": run.seq_len},
-            "window": run.window if run.window == "last" else list(run.window),
+            "window": encode(run.window),
             "tolerance": run.tolerance,
             "differences": list(run.differences),
             "image": run.image.ref if run.image else None,
             "time_limit_s": run.time_limit_s,
             "framework": encode(run.options),
             "env": dict(run.env),
-            "mounts": [attrs.asdict(mount) for mount in run.mounts],
+            "mounts": encode(run.mounts),
             "profile": attrs.asdict(run.profile) if run.profile else None,
             "telemetry": attrs.asdict(run.telemetry) if run.telemetry else None,
             "target": {
-                "name": target.name,
-                "scheduler": target.scheduler,
-                "host": target.host,
-                "workdir": target.workdir,
-                **settings_as_dict(target),
+                **{key: encode(getattr(target, key)) for key in of_target},
                 **encode(target.options),
             },
             "job": self.job.as_dict(),

@@ -71,12 +71,6 @@ def locate_in_target(error: Fault, run: Run[Any], target: Target[Any]) -> Fault:
     return attrs.evolve(error, key=f"target.{error.key}") if error.key in targets - own else error
 
 
-def settings_as_dict(target: Target[Any]) -> dict[str, Any]:
-    """Return the settings as ``llmb run --dry-run --json`` prints them."""
-    mounts = [attrs.asdict(mount) for mount in target.mounts]
-    return {"env": dict(target.env), "mounts": mounts, "secrets": list(target.secrets)}
-
-
 def _override(below: tuple[Mount, ...] | list[Mount], above: tuple[Mount, ...]) -> tuple[Mount, ...]:
     """Return both mounts, but of two mounts at one path inside only the one ``above``."""
     inside = {posixpath.normpath(mount.target) for mount in above}
