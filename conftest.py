@@ -110,10 +110,10 @@ def _recipes_read_once() -> Iterator[None]:
     merge, read = recipe_files.with_shared, recipe_files.read_recipe
     known: dict[Any, Any] = {}
 
-    def with_shared(tables: Any, shared: Any, file: str, parse: Any) -> Any:
+    def with_shared(tables: Any, shared: Any, file: str) -> Any:
         key = (id(tables), file, *shared.items())  # known keeps the tables, so that no other ones have their id
         if key not in known:
-            known[key] = (tables, merge(tables, shared, file, parse))
+            known[key] = (tables, merge(tables, shared, file))
         return known[key][1]
 
     def read_recipe(tables: Any, *, address: str, framework: str, file: str, release: str | None) -> Any:
@@ -123,7 +123,6 @@ def _recipes_read_once() -> Iterator[None]:
         return known[key][1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipe_files, "parse_recipe", functools.cache(recipe_files.parse_recipe))
         patch.setattr(recipe_files, "with_shared", with_shared)
         patch.setattr(recipe_files, "read_recipe", read_recipe)
         yield

@@ -22,19 +22,18 @@ from llmb.values.types.check_arguments import check_arguments
 
 
 class RecipeFiles:
-    """The recipe files that one command reads. A file is read and parsed once, however many recipes share it."""
+    """The recipe files that one command reads. A file is read once, however many recipes share it."""
 
     def __init__(self) -> None:
         self._tables: dict[Path, Mapping[str, Any]] = {}
         self._read_shared = functools.cache(read_shared)
-        self._parse = functools.cache(parse_recipe)
 
     def read(self, file: Path) -> Mapping[str, Any]:
         """Return the tables of a recipe, with those of the files that it shares. Raise RecipeError."""
         if file not in self._tables:
             tables = parse_recipe(read_text(file, RecipeError), str(file))
             shared = self._read_shared(file.parent, RecipeError)
-            self._tables[file] = with_shared(tables, shared, str(file), self._parse)
+            self._tables[file] = with_shared(tables, shared, str(file))
         return self._tables[file]
 
 

@@ -1,6 +1,7 @@
 """Read a recipe: TOML text to a checked `Recipe`. docs/recipes.md describes the file."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -20,9 +21,6 @@ from llmb.values.texts.error_text import invalid_value
 from llmb.values.texts.nearest_name import nearest_name
 from llmb.values.toml_files import parse_toml, read_text
 from llmb.values.types.check_types import decode
-
-Parser = Callable[[str, str], Mapping[str, Any]]
-"""A function like `parse_recipe`."""
 
 
 def read_recipe(
@@ -104,18 +102,17 @@ def read_shared(recipes: Path, error: type[LlmbError]) -> dict[str, str]:
     return {each.relative_to(folder).with_suffix("").as_posix(): read_text(each, error) for each in files}
 
 
-def parse_recipe(text: str, file: str) -> dict[str, Any]:
+@functools.lru_cache(maxsize=256)  # recipes share files
+def parse_recipe(text: str, file: str) -> Mapping[str, Any]:
     """Parse the text of a recipe's file into tables. Raise RecipeError, which names the file."""
     return parse_toml(text, file, RecipeError)
 
 
-def with_shared(
-    tables: Mapping[str, Any], shared: Mapping[str, str], file: str, parse: Parser = parse_recipe
-) -> Mapping[str, Any]:
+def with_shared(tables: Mapping[str, Any], shared: Mapping[str, str], file: str) -> Mapping[str, Any]:
     """Return the tables of a recipe merged into those of its shared files, without the key ``shared``.
 
     The [[settings]] of a recipe are added to those of its shared files. ``shared`` has the texts of all shared files by
-    name, which ``parse`` parses. Raise RecipeError for an unknown name.
+    name. Raise RecipeError for an unknown name.
     """
     names = tables.get("shared", [])
     if not isinstance(names, list):
@@ -129,7 +126,7 @@ def with_shared(
             error = Fault(message=message, file=file, key=f"shared[{index}]", expected=expected, nearest=nearest)
             raise RecipeError(error)
         path = str(PurePath(file).with_name("shared") / f"{name}.toml")
-        below = _merge_files(below, parse(shared[name], path))
+        below = _merge_files(below, parse_recipe(shared[name], path))
     return _merge_files(below, {key: value for key, value in tables.items() if key != "shared"})
 
 
