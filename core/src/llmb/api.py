@@ -25,7 +25,6 @@ from llmb.spec.spec_tables import read_document
 from llmb.spec.targets import name_target
 from llmb.values.errors import Fault, LlmbError, LogError, RecipeError, RecordError, SpecError, collect_errors
 from llmb.values.recipe import Recipe, Window
-from llmb.values.run import Run
 from llmb.values.run_states import Until
 from llmb.values.toml_files import parse_toml, read_toml
 from llmb.values.types.check_arguments import check_arguments
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from llmb.judging.grade import Grade
     from llmb.judging.run_comparison import RunComparison
     from llmb.parsing.directories import ParsedPath
-    from llmb.parsing.parse_log import ParsedLog
+    from llmb.parsing.parse_log import LogReader, ParsedLog
     from llmb.records.result import RunResult
 
 
@@ -133,14 +132,8 @@ def parse(
     log itself. ``run`` is one of several runs in the log, from 1, by default the last one. ``registry`` is that of
     `load`. Raise LogError if a log cannot be read or lacks the run, and PluginError for an unknown framework.
     """
-    from llmb.parsing.parse_log import LogReader
-
     logs = [logs] if isinstance(logs, str | Path) else logs
-    registry = registry or PluginRegistry()
-    name, known_run = _framework_and_run(framework, recipe, gpus, registry)
-    reader = LogReader(
-        framework=name, registry=registry, window=window, steps_asked=steps, run=run, known_run=known_run
-    )
+    reader = _log_reader(framework, recipe, gpus, window, steps, run, registry)
     return reader.read([Path(log) for log in logs])
 
 
@@ -162,30 +155,36 @@ def parse_paths(
     instead of raising LogError. Raise PluginError for an unknown framework.
     """
     from llmb.parsing.directories import read_path
-    from llmb.parsing.parse_log import LogReader
     from llmb.parsing.recognise_framework import with_writer
 
-    registry = registry or PluginRegistry()
-    name, known_run = _framework_and_run(framework, recipe, gpus, registry)
-    reader = LogReader(
-        framework=name, registry=registry, window=window, steps_asked=steps, run=run, known_run=known_run
+    reader = _log_reader(framework, recipe, gpus, window, steps, run, registry)
+    return [with_writer(read_path(Path(path), reader), reader.framework, reader.registry) for path in paths]
+
+
+def _log_reader(
+    framework: str | None,
+    recipe: str | None,
+    gpus: int | None,
+    window: Window | None,
+    steps: int | None,
+    run: int | None,
+    registry: PluginRegistry | None,
+) -> LogReader:
+    """Return the reader of a framework's logs. Raise SpecError if the recipe is one of another framework."""
+    from llmb.parsing.parse_log import LogReader
+
+    registry, known_run = registry or PluginRegistry(), None
+    if recipe is not None:
+        known_run = run_of_log(absolute_address(recipe, Path()), gpus, registry)
+        if framework is not None and absolute_address(framework, Path()) != known_run.framework:
+            raise SpecError(f"recipe {recipe} is for the framework {known_run.framework}, not {framework}")
+        framework = framework or framework_of(recipe)
+    elif framework is None:
+        message, expected = "neither a framework nor a recipe is given", "the name of a framework"
+        raise SpecError(Fault(message=message, expected=f"{expected}, which llmb.recognise_framework() finds"))
+    return LogReader(
+        framework=framework, registry=registry, window=window, steps_asked=steps, run=run, known_run=known_run
     )
-    return [with_writer(read_path(Path(path), reader), name, registry) for path in paths]
-
-
-def _framework_and_run(
-    framework: str | None, recipe: str | None, gpus: int | None, registry: PluginRegistry
-) -> tuple[str, Run[Any] | None]:
-    """Return the framework that wrote a log, and the run if its recipe is known. Raise SpecError if they differ."""
-    if recipe is None:
-        if framework is None:
-            message, expected = "neither a framework nor a recipe is given", "the name of a framework"
-            raise SpecError(Fault(message=message, expected=f"{expected}, which llmb.recognise_framework() finds"))
-        return framework, None
-    found = run_of_log(absolute_address(recipe, Path()), gpus, registry)
-    if framework not in (None, found.framework) and absolute_address(framework or "", Path()) != found.framework:
-        raise SpecError(f"recipe {recipe} is for the framework {found.framework}, not {framework}")
-    return framework or framework_of(recipe), found
 
 
 @check_arguments
