@@ -8,8 +8,8 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.choose_point import check_gpus, example_points, for_arguments, published_point
 from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators, unknown_gpu_type
-from llmb.spec.spec_of_run import with_any_target
 from llmb.spec.spec_tables import Document
+from llmb.spec.targets import with_any_target
 from llmb.values.errors import RecipeError, SpecError
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Run

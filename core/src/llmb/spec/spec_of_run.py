@@ -1,20 +1,18 @@
 """Export a run as a spec of its own, with every default written out, and import it again from its record."""
 
-import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.decode import required_options
 from llmb.spec.resolve import resolve
 from llmb.spec.run_ids import draw_run_ids
 from llmb.spec.spec_tables import Document, string_of
+from llmb.spec.targets import with_any_target
 from llmb.spec.workload_tables import MeasureTable, ModelTable, ParallelismTable, TargetTable, WorkloadTable
-from llmb.values.errors import LlmbError, PluginError, RecordError, SpecError
+from llmb.values.errors import RecordError, SpecError
 from llmb.values.frozen import table_of
 from llmb.values.job import Mount
 from llmb.values.run import Run, Target
@@ -89,25 +87,6 @@ def export_imported_run(
     exported = export_run(spec, dict(provenance))
     del exported["target"]
     return spec.run.id, exported, spec.recipe_copy.files if spec.recipe_copy else {}
-
-
-def with_any_target(tables: Mapping[str, Any], registry: PluginRegistry) -> dict[str, Any]:
-    """Return the tables with a target, without which no spec is resolved. Raise PluginError.
-
-    The scheduler is the installed one with the fewest required keys.
-    """
-    names = plugin_names("scheduler", registry.installed)
-    if not names:
-        raise PluginError("no scheduler plugin is installed")
-    return {"target": {"scheduler": min(names, key=lambda name: _required_keys(registry, name))}, **tables}
-
-
-def _required_keys(registry: PluginRegistry, scheduler: str) -> float:
-    """Return the number of keys that a scheduler requires, or infinity for a plugin that cannot be loaded."""
-    try:
-        return len(required_options(registry.scheduler(scheduler).options))
-    except LlmbError:
-        return math.inf
 
 
 def _target(target: Target[Any]) -> dict[str, Any]:

@@ -7,13 +7,11 @@ from typing import Any
 import attrs
 
 from llmb.plugins.addresses import is_file_address
-from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import sort_dtypes, sort_gpu_types
 from llmb.spec.choose_point import example_points
-from llmb.spec.decode import required_options
 from llmb.spec.resolve_run import known_accelerators
-from llmb.values.errors import LlmbError
+from llmb.spec.targets import rank_schedulers
 from llmb.values.recipe import Recipe
 from llmb.values.types.check_arguments import check_arguments
 
@@ -27,33 +25,16 @@ def starter_workload(address: str, *, scheduler: str | None = None) -> str:
     """
     registry = PluginRegistry()
     recipe = registry.recipe(address)
-    ranked = _rank_schedulers(recipe, registry)
+    point = example_points(recipe)[0]
+    accelerator = known_accelerators(registry).get(point.gpu_type)
+    several_nodes = accelerator is not None and point.gpus > accelerator.gpus_per_node
+    ranked = rank_schedulers(registry, several_nodes=several_nodes)
     best = scheduler or next(iter(ranked), "...")
     if scheduler:
         registry.scheduler(scheduler)
     if is_file_address(address):
         recipe = attrs.evolve(recipe, address=address)
     return _format(recipe, best, ranked.get(best, {}), [name for name in ranked if name != best])
-
-
-def _rank_schedulers(recipe: Recipe, registry: PluginRegistry) -> dict[str, dict[str, str]]:
-    """Return the installed schedulers, the best first, each with its required keys of [target] and their types.
-
-    Schedulers with enough nodes for the recipe's first configuration come first, and of these the ones with the fewest
-    required keys.
-    """
-    point = example_points(recipe)[0]
-    accelerator = known_accelerators(registry).get(point.gpu_type)
-    several_nodes = accelerator is not None and point.gpus > accelerator.gpus_per_node
-    ranked: list[tuple[bool, int, str, dict[str, str]]] = []
-    for name in plugin_names("scheduler", registry.installed):
-        try:
-            scheduler = registry.scheduler(name)
-            required = required_options(scheduler.options)
-            ranked.append((several_nodes and scheduler.single_node, len(required), name, required))
-        except LlmbError:
-            ranked.append((True, 0, name, {}))  # broken; `llmb plugins` prints the error
-    return {name: required for *_, name, required in sorted(ranked, key=lambda each: each[:3])}
 
 
 def _format(recipe: Recipe, scheduler: str, required: Mapping[str, str], others: Sequence[str]) -> str:

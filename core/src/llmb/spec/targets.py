@@ -6,15 +6,16 @@ from typing import Any
 import attrs
 
 from llmb.paths import targets_file
+from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.installed_names import scheduler_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble_run import assemble_target
 from llmb.spec.check_values import check_place, mount_key
-from llmb.spec.decode import decode_options, decode_target
+from llmb.spec.decode import decode_options, decode_target, required_options
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.latest_result import LatestResult
 from llmb.spec.spec_tables import Document, string_of
-from llmb.values.errors import Fault, SpecError
+from llmb.values.errors import Fault, LlmbError, PluginError, SpecError
 from llmb.values.frozen import FrozenMap, table_of
 from llmb.values.run import Target
 from llmb.values.texts.error_text import invalid_value
@@ -130,3 +131,27 @@ def load_target(table: Mapping[str, Any], registry: PluginRegistry) -> tuple[Tar
             return assemble_target(target_table, scheduler, options), complete
         errors += check_place(target_table)
     raise SpecError(*map(combination.source_map.locate, errors))
+
+
+def with_any_target(tables: Mapping[str, Any], registry: PluginRegistry) -> dict[str, Any]:
+    """Return the tables with a target, without which no spec is resolved. Raise PluginError."""
+    if not (schedulers := rank_schedulers(registry)):
+        raise PluginError("no scheduler plugin is installed")
+    return {"target": {"scheduler": next(iter(schedulers))}, **tables}
+
+
+def rank_schedulers(registry: PluginRegistry, *, several_nodes: bool = False) -> dict[str, dict[str, str]]:
+    """Return the installed schedulers, the best first, each with its required keys of [target] and their types.
+
+    Schedulers for ``several_nodes`` come first, if the run needs them, and of these the ones with the fewest required
+    keys.
+    """
+    ranked: list[tuple[bool, int, str, dict[str, str]]] = []
+    for name in plugin_names("scheduler", registry.installed):
+        try:
+            scheduler = registry.scheduler(name)
+            required = required_options(scheduler.options)
+            ranked.append((several_nodes and scheduler.single_node, len(required), name, required))
+        except LlmbError:
+            ranked.append((True, 0, name, {}))  # broken; `llmb plugins` prints the error
+    return {name: required for *_, name, required in sorted(ranked, key=lambda each: each[:3])}
