@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from llmb.analysis.valid_range import range_faults
 from llmb.analysis.verdict import TOLERANCE
 from llmb.plugins.addresses import absolute_address, framework_of
-from llmb.plugins.installed_names import framework_names
+from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import PointFilter
 from llmb.recipes.releases import newest_first
@@ -199,8 +199,8 @@ def list_recipes(where: PointFilter | None = None) -> list[Recipe]:
     if where is None:
         return recipes
     found = [narrowed for each in recipes if (narrowed := where.narrow(each))]
-    known = known_accelerators(registry).values()
-    if not found and (errors := list(where.unknown_names(recipes, known, framework_names()))):
+    known, frameworks = known_accelerators(registry).values(), plugin_names("framework", registry.installed)
+    if not found and (errors := list(where.unknown_names(recipes, known, frameworks))):
         raise RecipeError(*errors)
     return found
 

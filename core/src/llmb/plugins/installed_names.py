@@ -10,8 +10,7 @@ from pathlib import Path
 from llmb.paths import config_folder
 
 FRAMEWORKS, PACKS = "llmb.frameworks", "llmb.packs"
-SCHEDULERS = "llmb.schedulers"
-GROUPS = {FRAMEWORKS: "framework", SCHEDULERS: "scheduler", "llmb.extensions": "extension", PACKS: "pack"}
+GROUPS = {FRAMEWORKS: "framework", "llmb.schedulers": "scheduler", "llmb.extensions": "extension", PACKS: "pack"}
 """The kind of the plugins in each group of entry points."""
 
 _RECIPE_TABLE = re.compile(r"^\[recipes\.\"?([A-Za-z0-9._+-]+?)\"?\]", re.MULTILINE)
@@ -42,11 +41,6 @@ def framework_names() -> list[str]:
     """Return the names of the installed and declared frameworks."""
     installed = {point.name for point in metadata.entry_points(group=FRAMEWORKS)}
     return sorted(installed | {file.stem for folder in _packs() for file in folder.glob("frameworks/*.toml")})
-
-
-def scheduler_names() -> list[str]:
-    """Return the names of the installed schedulers."""
-    return sorted({point.name for point in metadata.entry_points(group=SCHEDULERS)})
 
 
 def recipe_names() -> list[str]:

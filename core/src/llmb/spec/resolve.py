@@ -43,7 +43,7 @@ def resolve(
         suspects.add("framework")
         combinations = [_without_framework(each) for each in combinations]
     runs: list[RunSpec] = []
-    resolver, targets = RunResolver(registry, any_target=any_target), NamedTargets()
+    resolver, targets = RunResolver(registry, any_target=any_target), NamedTargets(registry)
     schedulers = plugin_names("scheduler", registry.installed)
     for each in combinations:
         combination, name_errors = (each, ()) if _is_record(document) else targets.apply(each)

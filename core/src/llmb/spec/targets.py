@@ -7,7 +7,6 @@ import attrs
 
 from llmb.paths import targets_file
 from llmb.plugins.find_plugins import plugin_names
-from llmb.plugins.installed_names import scheduler_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble_run import assemble_target
 from llmb.spec.check_values import check_place, mount_key
@@ -44,7 +43,8 @@ def name_target(document: Document, name: str) -> None:
 class NamedTargets:
     """The targets of the targets file, which is read when the first of them is needed."""
 
-    def __init__(self) -> None:
+    def __init__(self, registry: PluginRegistry) -> None:
+        self._registry = registry
         self._file = targets_file()
         self._known: dict[str, Any] | None = None
         self._merge = LatestResult(_merge)  # most combinations share their target
@@ -88,7 +88,7 @@ class NamedTargets:
         if named is not None:
             expected = f"a table [{name}] with a scheduler"
             raise SpecError(Fault(message=invalid_value(named), file=str(self._file), key=name, expected=expected))
-        if name in scheduler_names():
+        if name in plugin_names("scheduler", self._registry.installed):
             expected = f'scheduler = "{name}" in [target] of a spec, or a table [{name}] in {self._file}'
             message = f"{name!r} is a scheduler, not a target"
             raise SpecError(Fault(message=message, key="target.name", expected=expected))
@@ -120,7 +120,8 @@ def load_target(table: Mapping[str, Any], registry: PluginRegistry) -> tuple[Tar
 
     Raise SpecError with all errors, and PluginError if the scheduler is missing or broken.
     """
-    combination, name_errors = NamedTargets().apply(Combination(tables={"target": dict(table)}, source_map=SourceMap()))
+    stated = Combination(tables={"target": dict(table)}, source_map=SourceMap())
+    combination, name_errors = NamedTargets(registry).apply(stated)
     complete = combination.tables["target"]
     errors = list(name_errors)
     target_table, _ = decode_target(complete, errors)
