@@ -28,6 +28,10 @@ REPOSITORY = {"name": "trainer", "url": "https://git.example/trainer", "commit":
             REPOSITORY | {"url": 3},
             ["framework.repository.url: invalid value 3; expected a URL or path that does not begin with -"],
         ),
+        (
+            REPOSITORY | {"name": "acme/trainer"},
+            ['framework.repository.name: invalid value "acme/trainer"; expected letters, digits and . _ + -'],
+        ),
         ("trainer", ['framework.repository: invalid value "trainer"; expected a table']),
     ],
 )

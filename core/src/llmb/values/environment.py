@@ -13,7 +13,7 @@ from llmb.values.texts.error_text import invalid_value, unknown_name
 from llmb.values.types.check_types import decode_settings, typed_fields
 from llmb.values.types.numbers import NonNegativeFloat, PositiveFloat
 from llmb.values.types.value_type import accepting, matching
-from llmb.values.types.words_and_addresses import ImageAddress, NonEmptyStr, Url, VariableName, Word
+from llmb.values.types.words_and_addresses import ImageAddress, Name, NonEmptyStr, Url, VariableName, Word
 
 Digest = Annotated[str, matching('"sha256:" and 64 hexadecimal digits', "sha256:[0-9a-f]{64}")]
 """The digest of an image."""
@@ -118,7 +118,7 @@ class Venv:
 class Repository:
     """A git repository at one commit, which llmb fetches once into the cache of the target."""
 
-    name: Word
+    name: Name
     """Name of the folder in the cache."""
     url: Url
     """Address from which git fetches the commit."""

@@ -4,7 +4,7 @@ Every path is absolute on the target, and the same inside and outside a containe
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import attrs
 
@@ -12,13 +12,9 @@ from llmb.values.environment import Environment, Image
 from llmb.values.frozen import FrozenMap
 from llmb.values.types.check_types import encode, typed_fields
 from llmb.values.types.numbers import NonNegativeFloat, NonNegativeInt, PositiveInt
-from llmb.values.types.value_type import matching
-from llmb.values.types.words_and_addresses import AbsolutePath, NonEmptyStr, VariableName
+from llmb.values.types.words_and_addresses import AbsolutePath, Name, NonEmptyStr, VariableName
 
 Ranks = Literal["all", "first", "node"]
-
-Name = Annotated[str, matching("letters, digits and . _ + -", "[A-Za-z0-9][A-Za-z0-9._+-]*")]
-"""A name that may be part of a file name."""
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

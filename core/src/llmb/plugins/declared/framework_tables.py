@@ -9,12 +9,11 @@ from llmb.recipes.recipe_tables import RecipeTable, StepRange
 from llmb.recipes.scaling_rules import Rule
 from llmb.values.environment import Image, Repository
 from llmb.values.frozen import FrozenMap
-from llmb.values.job import Name
 from llmb.values.types.durations import Duration
 from llmb.values.types.numbers import NonNegativeInt, PositiveInt
 from llmb.values.types.one_or_more import one_or_more
 from llmb.values.types.value_type import accepting, matching
-from llmb.values.types.words_and_addresses import ImageAddress, NonEmptyStr, VariableName
+from llmb.values.types.words_and_addresses import ImageAddress, Name, NonEmptyStr, VariableName
 
 Launch = Literal["task", "torchrun", "node", "first"]
 Degree = Literal["tp", "pp", "vp", "cp", "ep", "etp", "fsdp"]

@@ -36,6 +36,9 @@ _WORD_SCHEMA = {"type": "string", "pattern": r"^[^-\s]\S*$"}
 Word = Annotated[str, accepting("a word without blanks that does not begin with -", _is_word, schema=_WORD_SCHEMA)]
 """A word that no command takes for an option."""
 
+Name = Annotated[str, matching("letters, digits and . _ + -", "[A-Za-z0-9][A-Za-z0-9._+-]*")]
+"""A name that may be part of a file name."""
+
 Url = Annotated[str, matching("a URL or path that does not begin with -", r"[^-\s][^\n\r]*")]
 """The address of a repository, which may contain blanks. No command takes it for an option."""
 
