@@ -60,20 +60,12 @@ def read_failed_process(reason: str) -> FailedProcess | None:
 
 def functions_of(script: str) -> str:
     """Return those of `job_functions` that a script names, directly or through each other, and does not define."""
-    named = {name for name in _functions() if name in script}
-    own = {name for name in named if f"\n{name}() {{" in script}
-    needed: set[str] = set()
-    found = named - own
-    while found:
+    functions, needed, text = _functions(), set[str](), script
+    own = {name for name in functions if f"\n{name}() {{" in script}
+    while found := {name for name in functions if name in text} - needed - own:
         needed |= found
-        found = {name for each in found for name in _named_in(each)} - needed - own
-    return "\n\n".join(text for name, text in _functions().items() if name in needed)
-
-
-@functools.cache
-def _named_in(function: str) -> tuple[str, ...]:
-    """Return the functions that a function names."""
-    return tuple(name for name in _functions() if name in _functions()[function])
+        text = "".join(functions[name] for name in found)
+    return "\n\n".join(functions[name] for name in functions if name in needed)
 
 
 @functools.cache
