@@ -158,17 +158,16 @@ def override_model(published: Model | None, stated: Mapping[str, Any]) -> Model 
 
 def _overridden_keys(spec: SpecTables, recipe: Recipe, point: Point, gpus_per_node: int) -> tuple[str, ...]:
     """Return the keys of the spec with another value than the recipe has at this point."""
-    published: dict[str, Any] = {"workload.steps": published_steps(recipe, spec.profile)}
-    stated: dict[str, Any] = {"workload.steps": spec.workload.steps}
+    found: list[tuple[str, Any, Any]] = []  # each key with the value of the spec, and that of the recipe
+    found.append(("workload.steps", spec.workload.steps, published_steps(recipe, spec.profile)))
     for name, value in spec.parallelism.items():
-        stated[f"parallelism.{name}"] = value
-        published[f"parallelism.{name}"] = published_degree(point, name, gpus_per_node)
+        found.append((f"parallelism.{name}", value, published_degree(point, name, gpus_per_node)))
     for name, value in flat(spec.model):
         part, _, key = name.rpartition(".")
-        stated[f"model.{name}"] = value
         source = getattr(point.model, part, None) if part else point.model
-        published[f"model.{name}"] = point.seq_len if name == "seq_len" else getattr(source, key, None)
-    return tuple(key for key, value in stated.items() if value not in (None, published[key]))
+        published = point.seq_len if name == "seq_len" else getattr(source, key, None)
+        found.append((f"model.{name}", value, published))
+    return tuple(key for key, value, published in found if value not in (None, published))
 
 
 def _image(wanted: str | None, published: Image | None) -> Image | None:

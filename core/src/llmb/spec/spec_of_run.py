@@ -35,6 +35,8 @@ def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
         "measure": _named(run, MeasureTable),
         "target": _target(target),
         "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat},
+        "profile": encode(run.profile),
+        "telemetry": encode(run.telemetry),
     }
     if run.image:
         tables["workload"]["image"] = run.image.ref
@@ -45,10 +47,6 @@ def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
     if spec.recipe_copy:
         tables["workload"]["recipe"] = spec.recipe_copy.address
         tables["provenance"]["recipe"] = run.recipe
-    if run.profile:
-        tables["profile"] = encode(run.profile)
-    if run.telemetry:
-        tables["telemetry"] = encode(run.telemetry)
     return {name: table for name, table in tables.items() if table}
 
 

@@ -1,4 +1,4 @@
-"""Named targets: those of `llmb.load` and of the targets file, and targets without a workload (for ``llmb doctor``)."""
+"""Targets: those that a spec or a command names, and those for runs whose target does not matter."""
 
 from collections.abc import Mapping
 from typing import Any

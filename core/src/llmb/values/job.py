@@ -138,11 +138,11 @@ class Task:
 
     ``key`` names the content and identifies the task everywhere, so that runs and other ``llmb`` processes share it.
     ``work`` is a job for the scheduler, or bash for the target's host; it is empty if only the user can create the
-    result, without which the runs fail. ``check`` is bash that exits with 0 if the
-    result is complete. llmb relies on the check alone, before and after the work, never on a record or an exit code.
-    ``space_gb`` is the free space below the work directory that the work needs. ``secrets`` are names of the user's
-    environment variables that only the work needs. If ``concurrent`` is True, the task may be created at the same time
-    as the previous task of the list; otherwise it starts after that task is complete.
+    result, without which the runs fail. ``check`` is bash that exits with 0 if the result is complete. llmb relies on
+    the check alone, before and after the work, never on a record or an exit code. ``space_gb`` is the free space below
+    the work directory that the work needs. ``secrets`` are names of the user's environment variables that only the work
+    needs. If ``concurrent`` is True, the task may be created at the same time as the previous task of the list;
+    otherwise it starts after that task is complete.
     """
 
     key: Name

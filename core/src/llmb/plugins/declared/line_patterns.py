@@ -2,8 +2,8 @@
 
 A line is split at ``...`` into parts. The parts are searched one after the other, each behind the one before it. The
 text between two numbers has no alternatives, so the earliest match of a part is always the right one, and nothing is
-searched again. In a part, blanks and digits are possessive, and numbers have at most 40 digits. The time
-is therefore proportional to the length of the log line, for every possible line of [log].
+searched again. In a part, blanks and digits are possessive, and numbers have at most 40 digits. The time is therefore
+proportional to the length of the log line, for every possible line of [log].
 """
 
 import math
