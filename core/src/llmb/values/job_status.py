@@ -6,6 +6,7 @@ import attrs
 
 from llmb.values.causes import Cause
 from llmb.values.types.check_types import typed_fields
+from llmb.values.types.numbers import NonNegativeInt
 
 JobState = Literal["absent", "unknown", "pending", "running", "ended"]
 
@@ -42,7 +43,7 @@ class JobStatus:
     exit_code: int | None = None
     reason: str = ""
     remedy: str = ""
-    attempt: int = 0
+    attempt: NonNegativeInt = 0
     time_left_s: float | None = None
     suspended: bool = False
 
