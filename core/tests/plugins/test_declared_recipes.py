@@ -9,6 +9,7 @@ import pytest
 import tomli_w
 
 import llmb
+from llmb.cli.app import execute
 
 POINT = {"gpu_type": "h100", "dtype": "bf16", "gpus": [8, 16], "global_batch_size": "12 * gpus"}
 BASELINE = {"gpu_type": "h100", "dtype": "bf16", "gpus": [8, 16]}
@@ -18,7 +19,8 @@ RECIPE: dict[str, Any] = {"steps": 20, "seq_len": 2048, "params": 7e9, "points":
 def error_of(folder: Path, **keys: Any) -> str:
     """Return the error of a spec whose recipe has these keys, or "" if the spec is valid."""
     file = folder / "mylm.toml"
-    tables = {"command": ["true"], "log": {"line": "iter {step}: {time_s} s"}, "recipe": {**RECIPE, **keys}}
+    recipe = {key: value for key, value in {**RECIPE, **keys}.items() if value is not None}
+    tables = {"command": ["true"], "log": {"line": "iter {step}: {time_s} s"}, "recipe": recipe}
     file.write_text(tomli_w.dumps(tables))
     spec = {
         "workload": {"recipe": str(file), "gpu_type": "h100", "dtype": "bf16", "gpus": 8},
@@ -72,3 +74,12 @@ def test_a_baseline_in_the_unit_of_its_key_is_valid(tmp_path: Path, column: str,
 
 def test_a_small_model_may_be_far_from_the_peak(tmp_path: Path) -> None:
     assert error_of(tmp_path, params=5e4, baselines=[{**BASELINE, "step_time_s": [3, 3]}]) == ""
+
+
+def test_metrics_of_logged_tflops_without_flops_are_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert error_of(tmp_path, params=None) == ""
+    options = ("--gpu-type", "h100", "--dtype", "bf16", "--gpus", "8", "--tflops-per-gpu", "400")
+    assert execute(["metrics", f"{tmp_path}/mylm.toml", *options]) == 0
+    assert "the recipe does not state the FLOPs of the model" in capsys.readouterr().out

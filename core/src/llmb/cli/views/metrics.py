@@ -14,6 +14,7 @@ MFU_TOLERANCE = 0.03
 HIGH_MFU = "MFU above 100 % is impossible"
 """The text in every note on an impossible MFU."""
 
+NO_METRICS_NOTE = "no step time follows from TFLOP/s, because the recipe does not state the FLOPs of the model"
 PROXY_NOTE = "proxy: the model is reduced, so the days of a training are not computed"
 
 
@@ -24,7 +25,7 @@ def print_named_values(rows: Iterable[tuple[Cell, str]]) -> None:
 
 def print_metrics(metrics: llmb.Metrics) -> None:
     """Print the metrics, one per line, and the published step time."""
-    rows = metric_rows(metrics)
+    rows = metric_rows(metrics) or [("note", NO_METRICS_NOTE)]
     if metrics.tokens_per_s and metrics.days_per_1t_tokens is None:
         rows.append(("note", PROXY_NOTE))
     if baseline := metrics.baseline:
