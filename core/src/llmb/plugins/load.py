@@ -37,9 +37,9 @@ def load(entry: PluginEntry) -> Plugin:
             plugin = _import(entry.value)
     with guard.running("the check of its hooks"):
         members = dict(inspect.getmembers_static(plugin))  # which evaluates no property
-        marked = [*_marked_methods(plugin, members)]
+        marked, known = [*_marked_methods(plugin, members)], vars(KINDS[entry.kind])
         problems = [*_hook_problems(marked, members, entry.kind)]
-        hooks = {} if problems else _implemented_hooks(marked, entry.kind)
+        hooks = {} if problems else {each.hook: _leaving_out(each) for each in marked if each.hook in known}
     if inspect.ismodule(plugin) and not marked:
         raise guard.error(f"the entry point {entry.value} names a module; expected MODULE:CLASS")
     attributes = {}
@@ -171,11 +171,6 @@ def _hook_problems(marked: Sequence[_MarkedMethod], members: Mapping[str, Any], 
             yield f"{name}() is missing"
     if kind == "extension" and not implemented & {*hooks}:
         yield f"it implements no hook ({', '.join(f'{name}()' for name in hooks)})"
-
-
-def _implemented_hooks(marked: Sequence[_MarkedMethod], kind: str) -> Mapping[str, Callable[..., Any]]:
-    """Return each hook that a plugin without `_hook_problems` implements, as a function of all its arguments."""
-    return {each.hook: _leaving_out(each) for each in marked if each.hook in vars(KINDS[kind])}
 
 
 def _leaving_out(marked: _MarkedMethod) -> Callable[..., Any]:
