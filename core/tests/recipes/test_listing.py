@@ -75,6 +75,11 @@ def test_releases_are_ordered_by_their_numbers() -> None:
     ]
 
 
+def test_a_release_of_thousands_of_digits_breaks_no_list() -> None:
+    newest, _ = newest_first([at("a", "1"), at("b", "9" * 5000)])
+    assert newest.release == "9" * 5000
+
+
 def test_older_releases_of_a_recipe_are_folded_into_the_newest() -> None:
     recipes = newest_first([at("a", "9.1"), at("b", "25.12"), at("a", "25.12"), at("a", "24.11")])
     folded = [(recipe.address, older) for recipe, older in fold_releases(recipes)]

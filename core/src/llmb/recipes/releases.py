@@ -68,7 +68,7 @@ def newest_first(recipes: Iterable[Recipe]) -> list[Recipe]:
 
 def release_numbers(release: str) -> list[int]:
     """Return the numbers of a release, by which releases are ordered."""
-    return [int(number) for number in re.findall(r"\d+", release)]
+    return [int(number) for number in re.findall(r"\d{1,99}", release)]  # int() reads no 5,000 digits
 
 
 @check_arguments
