@@ -283,6 +283,11 @@ def test_matching_takes_linear_time_for_every_line() -> None:
             {"line": "step {step} {tim_ms} ms"},
             "tim_ms is too similar to time_ms; expected time_ms, or a ",
         ),
+        ({"line": "step {step} attempt {attempt}"}, "log.line: attempt is a name that llmb uses for another value"),
+        (
+            {"fields": {"where": "step", "mean_of": "n"}},
+            "log.fields: mean_of is a name that llmb uses for another value",
+        ),
         ({"line": ["step {step}", "at {los}"]}, "log.line[1]: los is too similar to loss"),
         ({"line": "step {step} {time_ms} ms, {time_s} s"}, "log.line: {time_ms} and {time_s} are one value in several"),
         ({"fields": {"where": "step", "clock": "at", "clock_ms": "t"}}, "log.fields: {clock} and {clock_ms} are one"),

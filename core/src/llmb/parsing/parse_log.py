@@ -288,5 +288,5 @@ def _step(step: Step) -> dict[str, Any]:
     """Return a step as a JSON table: its attributes, then the other printed values. NaN becomes None."""
     named = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of")
     return {name: finite_or_none(getattr(step, name)) for name in named} | {
-        name: finite_or_none(value) for name, value in step.figures.items()
+        name: finite_or_none(value) for name, value in step.figures.items() if name not in named
     }

@@ -16,6 +16,9 @@ from llmb.values.frozen import FrozenMap
 MOST_STEPS = 1 << 63
 """Limit of step numbers, so that they fit into eight bytes."""
 
+COLUMNS = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of", "attempt")
+"""Columns of a table of steps. Another printed value of such a name is left out of the table."""
+
 
 @attrs.define(kw_only=True)
 class Step:
@@ -23,8 +26,10 @@ class Step:
 
     ``time_s`` is None if the log does not print it. ``mean_of`` is the number of steps over which the framework
     averaged it; None means all steps since the one printed before. A step given again for the same attempt replaces the
-    earlier one. ``figures`` are the other printed values. ``rank`` is that of the label before the line, if it has one.
-    ``rank_times`` are the times of this step by rank, if the framework prints those of all ranks in one log.
+    earlier one. ``figures`` are the other printed values. ``rank`` is the rank that printed the step, if the log
+    contains it. `LineParser` sets it from the label before the line. A parser sets it if the lines of its framework
+    name the rank in another form. ``rank_times`` are the times of this step by rank, if the framework prints those of
+    all ranks in one log.
 
     A log may have a step on each line, so a step is the only value that is neither frozen nor checked when it is
     created.
@@ -51,7 +56,7 @@ class Step:
                 _check_value(value)
             if type(name) is not str or not name.isascii():
                 _check_name(name)
-        for count in (self.step, self.attempt, self.mean_of or 0):
+        for count in (self.step, self.attempt, self.mean_of or 0, self.rank or 0):
             if not (isinstance(count, int) and 0 <= count < MOST_STEPS):
                 raise ValueError(f"invalid number {count!r} of a step; expected an integer of at least 0")
         if self.rank_times is not _NO_TIMES:

@@ -6,9 +6,8 @@ import csv
 import io
 from collections.abc import Iterable
 
-from llmb.values.steps import Step
+from llmb.values.steps import COLUMNS, Step
 
-COLUMNS = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of", "attempt")
 INTEGERS = ("step", "mean_of", "attempt")
 
 StepColumns = dict[str, list[float | None]]
@@ -18,11 +17,11 @@ StepColumns = dict[str, list[float | None]]
 def steps_csv(steps: Iterable[Step]) -> str:
     """Return a CSV with one line per step: the common columns, then everything else that was printed."""
     rows = [(step, {name: getattr(step, name) for name in COLUMNS}) for step in steps]
-    more = sorted({name for step, _ in rows for name in step.figures})
+    more = sorted({name for step, _ in rows for name in step.figures} - {*COLUMNS})
     text = io.StringIO()
     writer = csv.DictWriter(text, [*COLUMNS, *more], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(row | dict(step.figures) for step, row in rows)
+    writer.writerows(dict(step.figures) | row for step, row in rows)
     return text.getvalue()
 
 

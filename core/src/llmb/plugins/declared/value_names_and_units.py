@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from llmb.values.errors import Fault
+from llmb.values.steps import COLUMNS
 from llmb.values.texts.nearest_name import nearest_name
 
 TIMES: Final[Mapping[str, float]] = {"time_s": 1, "time_ms": 1e3, "time_us": 1e6, "time_min": 1 / 60}
@@ -56,9 +57,12 @@ NEARLY_EQUAL: Final = 0.8
 
 
 def check_names(names: Sequence[str], key: str) -> list[Fault]:
-    """Return an error for each name that is nearly that of a known value, and for several names of one value."""
+    """Return an error for each name that another value has, or nearly has, and for several names of one value."""
     errors = []
     for name in names:
+        if name in COLUMNS and name not in KNOWN:
+            message = f"{name} is a name that llmb uses for another value"
+            errors.append(Fault(message=message, key=key, expected="another name for a metric of your own"))
         known = None if name in KNOWN else nearest_name(name, KNOWN, cutoff=NEARLY_EQUAL)
         if known and not known.startswith(f"{name}_"):
             expected = f"{known}, or a clearly different name for a metric of your own"
