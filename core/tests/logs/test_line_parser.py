@@ -197,6 +197,27 @@ def test_labelled_ranks_are_distinguished(label: str) -> None:
     assert {step.attempt for step in found if isinstance(step, Step)} == {0}
 
 
+class OwnLabels(LineParser):
+    """Parser of ``r1> step N``: a rank in a form that is no label."""
+
+    needles = (b"> step ",)
+
+    def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+        if found := re.search(rb"r(\d+)> step (\d+)", line):
+            yield Step(step=int(found[2]), time_s=1.0 + int(found[1]), rank=int(found[1]))
+
+
+@pytest.mark.parametrize("prefix", ["", "2026-11-28T00:00:00 ", "[pod/train/main] ", "[default0]:"])
+def test_ranks_that_the_parser_reads_are_distinguished(prefix: str) -> None:
+    """A rank that is behind another one, and prints each step on two lines, does not begin a new run."""
+    ahead = [f"{prefix}r1> step {number}\n" for number in (1, 1, 2, 2, 3, 3)]
+    both = [f"{prefix}r{rank}> step {n + 3 * rank}\n" for n in range(1, 17) for _ in range(2) for rank in (0, 1)]
+    series = StepSeries()
+    series.add(parse("".join(ahead + both).encode(), parser=OwnLabels()))
+    assert series.runs == 1
+    assert {step.time_s for step in series.steps if step.step <= 16} == {1.0}
+
+
 def test_steps_behind_a_time_have_the_rank_of_their_label() -> None:
     found = parse(b"\xef\xbb\xbf[rank1]: step 4 took 1.5 s\nNov 02 10:00:00 [rank2]: step 4 took 1.5 s\n")
 

@@ -48,8 +48,9 @@ class LineParser(LogParser):
     read. Terminal escapes are removed first. The steps and notices are the same however the bytes are cut into blocks.
 
     `llmb.logs.steps.restarts` distinguishes steps that are printed again from the steps of a new run, for each source
-    and for each rank that labels its lines (`llmb.logs.rank_labels`). `read_line` may ignore ``Step.attempt``. It may
-    also ignore losses that are NaN, because the first one of a run adds a notice.
+    and for each rank that labels its lines (`llmb.logs.rank_labels`) or that `read_line` sets as ``Step.rank``.
+    `read_line` may ignore ``Step.attempt``. It may also ignore losses that are NaN, because the first one of a run adds
+    a notice.
 
     Private names begin with two underscores, so that subclasses can use any other name.
     """
@@ -167,9 +168,7 @@ class LineParser(LogParser):
             for item in read(line):
                 if isinstance(item, Step):
                     item.check()
-                    if self.label:
-                        item.rank = rank_of_label(self.label)
-                    self.__add(log.numbering.take(item, self.label), log, found)
+                    self.__add(log.numbering.take(item, self.__set_rank(item)), log, found)
                 else:
                     log.waiting.append(_as_notice(item))
                 if log.waiting and not log.numbering.undecided:
@@ -178,6 +177,13 @@ class LineParser(LogParser):
         except Exception as error:
             note_line(error, line)
             raise
+
+    def __set_rank(self, step: Step) -> bytes:
+        """Set the rank of a step to that of the label, and return what distinguishes the rank that printed the line."""
+        own = b"" if step.rank is None else b"%d" % step.rank
+        if self.label and (rank := rank_of_label(self.label)) is not None:
+            step.rank = rank
+        return self.label + own
 
     def __add(self, steps: Iterable[Step], log: _Log, found: list[Step | Notice]) -> None:
         for step in steps:
