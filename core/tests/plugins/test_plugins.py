@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -118,6 +119,16 @@ def test_a_misspelt_group_of_entry_points_is_named(run_llmb: Any, plugins: Any, 
         "framework plugin 'acme' is not installed: llmb-acme has it in the entry-point group 'llmb.framework'; "
         "expected llmb.frameworks"
     )
+
+
+@pytest.mark.parametrize("kind", ["framework", "scheduler", "extension", "pack"])
+def test_plugins_and_doctor_list_an_entry_point_in_a_misspelt_group(run_llmb: Any, plugins: Any, kind: str) -> None:
+    """No run uses the data of an extension or a pack by its name, so nothing else would report it."""
+    plugins.site.install("llmb-acme", files={}, entry_points={f"llmb.{kind}": {"acme": "llmb_acme:Acme"}})
+    error = f"llmb-acme has the entry-point group 'llmb.{kind}'; expected llmb.{kind}s"
+    [found] = [each for each in json.loads(run_llmb("plugins", "--json").stdout)["plugins"] if each["name"] == "acme"]
+    assert (found["kind"], found["distribution"], found["error"]) == (kind, "llmb-acme", error)
+    assert error in run_llmb("doctor").stdout
 
 
 @pytest.mark.parametrize(

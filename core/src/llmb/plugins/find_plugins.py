@@ -4,7 +4,6 @@ import functools
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -14,9 +13,9 @@ import attrs
 from llmb.paths import config_folder
 from llmb.plugins.addresses import is_file_address
 from llmb.plugins.installed_names import GROUPS, package_folder, plugin_packages
+from llmb.plugins.misspelt_groups import find_misspelt_groups
 from llmb.values.errors import Fault, PluginError
 from llmb.values.texts.error_text import unknown_name
-from llmb.values.texts.nearest_name import nearest_name
 
 PACK: Final = "pack"
 """The kind of a plugin that is only data: a folder with recipes, declared frameworks, accelerators or signatures."""
@@ -168,16 +167,6 @@ def choose_entry(kind: str, name: str, installed: Sequence[PluginEntry]) -> Plug
     return entries[0]
 
 
-def _find_in_unknown_group(name: str) -> str:
-    """Return which distribution has an entry point of this name in a misspelt group, and the group, or nothing."""
-    for distribution in metadata.distributions():
-        with suppress(Exception):  # importlib.metadata raises whatever its parsers raise
-            for point in distribution.entry_points:
-                if point.name == name and point.group not in GROUPS and nearest_name(point.group, GROUPS):
-                    return f"{distribution.name} has it in the entry-point group {point.group!r}"
-    return ""
-
-
 def _not_installed(kind: str, name: str, installed: Sequence[PluginEntry]) -> Fault:
     """Describe a missing plugin.
 
@@ -186,8 +175,9 @@ def _not_installed(kind: str, name: str, installed: Sequence[PluginEntry]) -> Fa
     message = f"{kind} plugin {name!r} is not installed"
     if others := {entry.kind for entry in installed if entry.name == name} - {"extension"}:
         message = f"{name!r} is a {others.pop()}, not a {kind}"
-    elif provider := _find_in_unknown_group(name):
+    elif misspelt := next((each for each in find_misspelt_groups() if each.name == name), None):
         group = next(group for group, each in GROUPS.items() if each == kind)
+        provider = f"{misspelt.distribution} has it in the entry-point group {misspelt.group!r}"
         return Fault(message=f"{message}: {provider}", expected=group)
     elif package := plugin_packages().get(name):
         return Fault(message=f"{message}; the package {package} contains a plugin of this name")

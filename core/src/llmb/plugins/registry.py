@@ -12,7 +12,9 @@ from llmb.hookspecs import FrameworkHooks, ReportRenderer, SchedulerHooks
 from llmb.plugins.addresses import is_file_address
 from llmb.plugins.find_plugins import PACK, PluginEntry, choose_entry, find_plugins, plugin_names
 from llmb.plugins.guard import Plugin, decoding
+from llmb.plugins.installed_names import GROUPS
 from llmb.plugins.load import load
+from llmb.plugins.misspelt_groups import MisspeltGroup, find_misspelt_groups
 from llmb.plugins.read_pack import check_pack, read_accelerators, read_pack_signatures
 from llmb.plugins.recipe_files import RecipeFiles, addresses_of, find_recipe
 from llmb.values.errors import Fault, LlmbError, PluginError, PluginWarning, RecipeError, collect_errors, located
@@ -75,8 +77,12 @@ class PluginRegistry:
         return cast("SchedulerHooks[Any]", self._load_named("scheduler", name))
 
     def plugins(self) -> list[PluginInfo]:
-        """Load all installed plugins, and return the hooks or the error of each."""
-        return [self._describe(entry) for entry in self.installed]
+        """Load all installed plugins, and return the hooks or the error of each.
+
+        An entry point in a group that resembles one of llmb's is an error, because nothing else reports it.
+        """
+        misspelt = (each for each in find_misspelt_groups() if each.group.startswith("llmb"))
+        return [*map(self._describe, self.installed), *map(_describe_misspelt, misspelt)]
 
     def recipe(self, address: str) -> Recipe:
         """Return a recipe, like `load_recipe`. Raise RecipeError or PluginError."""
@@ -225,6 +231,17 @@ class PluginRegistry:
             except LlmbError as error:
                 warn_left_out(error)
         return results
+
+
+def _describe_misspelt(found: MisspeltGroup) -> PluginInfo:
+    return PluginInfo(
+        name=found.name,
+        kind=GROUPS[found.meant],
+        distribution=found.distribution,
+        version=found.version,
+        hooks=(),
+        error=f"{found.distribution} has the entry-point group {found.group!r}; expected {found.meant}",
+    )
 
 
 def _missing_renderer(suffix: str, suffixes: Sequence[str]) -> Fault:
