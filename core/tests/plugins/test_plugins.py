@@ -121,6 +121,18 @@ def test_a_misspelt_group_of_entry_points_is_named(run_llmb: Any, plugins: Any, 
     )
 
 
+def test_a_framework_without_recipes_shows_where_they_are_searched(
+    run_llmb: Any, plugins: Any, one_line: OneLine
+) -> None:
+    """The recipes may be missing in the wheel."""
+    points = {"llmb.frameworks": {"acme": "llmb_acme:Acme"}}
+    plugins.site.install("llmb-acme", files={"llmb_acme/__init__.py": ""}, entry_points=points)
+    assert one_line(run_llmb("recipes", "acme/small")) == (
+        "framework plugin 'acme' (llmb-acme 1.2.3) has no recipes; expected files NAME.toml in "
+        f"{plugins.site.folder / 'llmb_acme' / 'recipes'}, or in recipes/acme of a pack"
+    )
+
+
 @pytest.mark.parametrize("kind", ["framework", "scheduler", "extension", "pack"])
 def test_plugins_and_doctor_list_an_entry_point_in_a_misspelt_group(run_llmb: Any, plugins: Any, kind: str) -> None:
     """No run uses the data of an extension or a pack by its name, so nothing else would report it."""

@@ -76,6 +76,9 @@ def find_recipe(
     if found is None:
         known = [f"{any_release}@{release}" for line in lines for release in line.releases]
         known = known or [each for each, _ in files]
+        if not known and plugin.folder:
+            places = f"files NAME.toml in {plugin.folder / 'recipes'}, or in recipes/{plugin.name} of a pack"
+            raise RecipeError(Fault(message=f"{plugin} has no recipes", expected=places))
         raise RecipeError(unknown_name(f"{plugin} has no recipe {address!r}", address, known))
     line, release = found
     only = len(lines) == 1 and not line.name and len(line.releases) == 1
