@@ -80,6 +80,8 @@ IN_IMPORTS = [
     framework("no such module", "import of llmb_odd.plugin:Plugin failed: ModuleNotFoundError: No module named",
               entry=".plugin:Plugin"),
     framework("a module", "the entry point llmb_odd names a module; expected MODULE:CLASS", entry=""),
+    framework("the hooks of another kind", "it inherits from SchedulerHooks; expected FrameworkHooks, or the "
+              "entry-point group llmb.schedulers", after="class Plugin(SchedulerHooks[Options]): pass"),
     framework("a class with arguments", f"{IMPORT}TypeError: Plugin.__init__() missing 1 required positional argument",
               "def __init__(self, port): pass"),
 ]  # fmt: skip

@@ -13,6 +13,7 @@ import attrs
 from llmb.hookspecs import KINDS, REQUIRED
 from llmb.plugins.find_plugins import PluginEntry
 from llmb.plugins.guard import PROJECT, Guard, Plugin
+from llmb.plugins.installed_names import GROUPS
 from llmb.values.log_file_names import LogFiles
 from llmb.values.model import Model
 from llmb.values.texts.nearest_name import nearest_name
@@ -35,6 +36,8 @@ def load(entry: PluginEntry) -> Plugin:
     else:
         with guard.running(f"import of {entry.value}"):
             plugin = _import(entry.value)
+    if wrong := _wrong_base(plugin, entry.kind):
+        raise guard.error(wrong)
     with guard.running("the check of its hooks"):
         members = dict(inspect.getmembers_static(plugin))  # which evaluates no property
         marked, known = [*_marked_methods(plugin, members)], vars(KINDS[entry.kind])
@@ -72,6 +75,17 @@ def _import(value: str) -> Any:
     for part in path.strip().split(".") if path else ():
         plugin = getattr(plugin, part)
     return plugin() if isinstance(plugin, type) else plugin
+
+
+def _wrong_base(plugin: object, kind: str) -> str:
+    """Return the problem of a plugin that inherits from the hooks of another kind, or nothing."""
+    bases = plugin.__class__.__mro__
+    others = [other for other, hooks in KINDS.items() if hooks in bases]
+    if not others or kind in others:
+        return ""
+    group = next(group for group, each in GROUPS.items() if each == others[0])
+    expected = f"{KINDS[kind].__name__}, or the entry-point group {group}"
+    return f"it inherits from {KINDS[others[0]].__name__}; expected {expected}"
 
 
 def _is_options(value: object) -> bool:
