@@ -154,6 +154,9 @@ def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | No
     environment, tasks = _prepare(framework, scheduler, run, target, task_plans, errors)
     with collect_errors(errors):
         job = framework.build_job(run=run)
+        if not any(phase.measured for phase in job.phases):
+            problem = "build_job() returned a job in which no phase is measured"
+            raise plugin_error(framework, f"{problem}; set measured=True for the phase whose log has the steps")
     if environment and job:
         if (changed := with_target_differences(spec.run, target, job)) is not spec.run:
             spec = attrs.evolve(spec, run=changed)
