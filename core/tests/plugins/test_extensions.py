@@ -149,6 +149,15 @@ def test_a_broken_renderer_is_one_line_and_writes_no_file(
     assert [*tmp_path.glob("x.*")] == []
 
 
+@pytest.mark.parametrize("suffix", ["md", ".MD", ".tar.gz", "."])
+def test_a_suffix_that_no_file_can_have_is_an_error(plugins: Any, run_llmb: Any, tmp_path: Path, suffix: str) -> None:
+    [run_id] = record_runs([[1.0] * 9])
+    plugins.install("extension", hook("report(self)", f"return {{{suffix!r}: str}}"))
+    done = run_llmb("report", run_id, "-o", tmp_path / f"x{suffix}")
+    assert done.returncode == 2
+    assert f"report() returned the suffix {suffix!r}; expected a dot and small letters, such as '.md'" in done.stderr
+
+
 def test_a_format_of_two_extensions_is_an_error_that_names_both(plugins: Any, run_llmb: Any, tmp_path: Path) -> None:
     [run_id] = record_runs([[1.0] * 9])
     code = hook("report(self)", "return {'.txt': lambda report: report.runs[0].run_id}")

@@ -55,6 +55,7 @@ def test_a_correct_extension_passes(active_site: Any) -> None:
         ("reports_are_written", 'f"{len(report.runs)} runs"', "report.rows", "the renderer of .md failed: Attribute"),
         ("reports_are_written", 'f"{len(report.runs)} runs"', "3", "the renderer of .md returned int; expected str"),
     ],
+        ("reports_are_written", '".md"', '"md"', "report() returned the suffix 'md'; expected a dot and small letters"),
 )
 def test_a_planted_error_fails_its_test_and_no_other(
     active_site: Any, test: str, old: str, new: str, message: str

@@ -1,8 +1,9 @@
 """The plugins and recipes that one command uses, each loaded once."""
 
 import functools
+import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
@@ -170,14 +171,14 @@ class PluginRegistry:
 
     def report_renderer(self, suffix: str) -> ReportRenderer:
         """Return the renderer of reports in files with this suffix. Raise PluginError unless exactly one exists."""
-        offered = self._call_all("extension", lambda plugin: [(plugin, *each) for each in plugin.report().items()])
+        offered = self._call_all("extension", lambda plugin: [(plugin, *each) for each in renderers_of(plugin).items()])
         found = [(plugin, render) for plugin, known, render in offered if known == suffix]
         if len(found) > 1:
             providers = " and ".join(plugin.entry.provider for plugin, _ in found)
             raise PluginError(f"{suffix} reports are provided by {providers}; uninstall all except one")
         if not found:
             raise PluginError(_missing_renderer(suffix, sorted({known for _, known, _ in offered})))
-        return cast("ReportRenderer", found[0][1])
+        return found[0][1]
 
     def message_parsers(self) -> list[LogParser]:
         """Return a new parser of each installed scheduler's own messages, for logs without a record."""
@@ -231,6 +232,16 @@ class PluginRegistry:
             except LlmbError as error:
                 warn_left_out(error)
         return results
+
+
+def renderers_of(plugin: Plugin) -> Mapping[str, ReportRenderer]:
+    """Return the renderers of an extension. Raise PluginError if a suffix can be that of no file."""
+    renderers: Mapping[str, ReportRenderer] = plugin.report()
+    for suffix in renderers:
+        if not re.fullmatch(r"\.[^.A-Z/]+", suffix):
+            problem = f"report() returned the suffix {suffix!r}; expected a dot and small letters, such as '.md'"
+            raise plugin.guard.error(problem)
+    return renderers
 
 
 def _describe_misspelt(found: MisspeltGroup) -> PluginInfo:
