@@ -13,6 +13,7 @@ from llmb.testing.plugin_checks import fail
 from llmb.testing.sample_runs import Tables, build, describe, load_run, with_key
 from llmb.values.errors import LlmbError, SpecError
 from llmb.values.run import Run
+from llmb.values.texts.error_text import format_value
 
 IMAGE = "registry.example/contract:1.0"
 MODEL = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "seq_len")
@@ -43,7 +44,11 @@ class OverrideContract(JobContract):
                 fail(f"{describe(run)}: {key} = {value} does not change the job; use the value or reject it")
         for name, values in choices(self.plugin.options) if self.addresses else ():
             if not any(self._has_effect(f"framework.{name}", value) for value in values):
-                fail(f"option {name} changes no job of the published configurations; use the option or remove it")
+                tried = ", ".join(map(format_value, values))
+                fail(
+                    f"option {name} changes no job of the published configurations (values tried: {tried}); "
+                    "use the option or remove it"
+                )
 
     def _variations(self) -> Iterator[tuple[str, Any, Run[Any], Run[Any]]]:
         """Yield runs of each recipe with one other value that core accepts: key, value, published run, run."""
