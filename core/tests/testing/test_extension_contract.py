@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -53,9 +55,9 @@ def test_a_correct_extension_passes(active_site: Any) -> None:
         ("accelerators_are_valid", "362e12", "362.0", "accelerators() failed: InvalidValueError: Accelerator.peak"),
         ("causes_can_be_read", 'remedy="call Acme"', "remedy=3", "diagnose() failed: InvalidValueError: Signature."),
         ("reports_are_written", 'f"{len(report.runs)} runs"', "report.rows", "the renderer of .md failed: Attribute"),
+        ("reports_are_written", '".md"', '"md"', "report() returned the suffix 'md'; expected a dot and small letters"),
         ("reports_are_written", 'f"{len(report.runs)} runs"', "3", "the renderer of .md returned int; expected str"),
     ],
-        ("reports_are_written", '".md"', '"md"', "report() returned the suffix 'md'; expected a dot and small letters"),
 )
 def test_a_planted_error_fails_its_test_and_no_other(
     active_site: Any, test: str, old: str, new: str, message: str
@@ -65,6 +67,12 @@ def test_a_planted_error_fails_its_test_and_no_other(
     found = failures()
     assert set(found) == {test}
     assert (PREFIX in found[test], message in found[test]) == (True, True), found
+
+
+def test_the_contract_without_the_packages_that_it_needs_shows_how_to_install_them() -> None:
+    code = "import sys; sys.modules['hypothesis'] = None; import llmb.testing"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert 'llmb.testing needs hypothesis; install it with `pip install "llmb[testing]"`' in done.stderr
 
 
 def test_code_that_ends_the_process_at_its_import_is_named(active_site: Any) -> None:
