@@ -12,6 +12,7 @@ import pytest
 import tomli_w
 
 import llmb
+from llmb.logs.failures import patterns_in_time
 from llmb.logs.failures.commands_in_remedies import FIRST_ERRORS
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import PendingSweep, complete_stale_sweeps
@@ -311,6 +312,21 @@ def test_an_invalid_expression_of_a_pack_is_an_error_of_its_file(config: Path, k
     file = write(config, "signatures.toml", tomli_w.dumps({"signatures": [table]}))
     [error] = [each.error for each in llmb.list_plugins() if each.error]
     assert error.startswith(f"{file}: signatures[0].{key}: invalid Signature.{key} {expression!r}")
+
+
+@pytest.mark.parametrize(("key", "causes"), [("pattern", [None]), ("detail", ["a bus broke"])])
+def test_an_expression_that_backtracks_is_left_out_with_a_warning(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, causes: list[str | None]
+) -> None:
+    monkeypatch.setattr(patterns_in_time, "LIMIT_S", 0.2)
+    monkeypatch.setattr(patterns_in_time, "_too_slow", set())
+    table = {"needle": "bus", "cause": "a bus broke", key: "bus (?:a|a)*(b)"}
+    write(config, "signatures.toml", tomli_w.dumps({"signatures": [table]}))
+    log = tmp_path / "a.log"
+    log.write_text("completed step: 0, seconds: 1.0\n" + f"bus {'a' * 40}\n" * 3)
+    with pytest.warns(llmb.PluginWarning, match=f"left out: {key} of the cause 'a bus broke' takes more than 0.2 s"):
+        found = llmb.parse(log, framework="maxtext")
+    assert [found.failure.cause if found.failure else None] == causes
 
 
 def test_a_cause_lacks_a_detail_that_the_line_lacks() -> None:

@@ -14,6 +14,7 @@ import attrs
 
 from llmb.logs.ansi_escapes import PlainText, plain_text
 from llmb.logs.failures.failure_evidence import as_evidence
+from llmb.logs.failures.patterns_in_time import cause_in, match_pattern
 from llmb.logs.processes import NOBODY, Process, expand_ranks
 from llmb.logs.rank_labels import split_label
 from llmb.logs.read_blocks import blocks_of, line_around, read_part
@@ -119,7 +120,7 @@ class Hit:
         """The cause, with the detail in the line or in the lines that the pattern matches."""
         line = line_at(self.path, self.offset)
         detail = self.match.groupdict().get("detail") if self.match else None
-        return self.signature.cause_with(detail) if detail else self.signature.cause_in(line.text[line.start :])
+        return self.signature.cause_with(detail) if detail else cause_in(self.signature, line.text[line.start :])
 
 
 class SignatureSearch:
@@ -254,9 +255,7 @@ def _match(path: Path, signature: Signature, data: bytes, begin: int, place: int
     before, after = _around(path, data, begin, place)
     first = max(before.rfind(b"\n"), before.rfind(b"\r")) + 1
     lines = [text_of(line) for line in (before[first:] + after).splitlines()]
-    text, pattern = "\n".join(lines), re.compile(signature.pattern)
-    starts = range(len(lines[0]) + 1)  # search() would try all lines of the text, which takes long in each hit
-    return next(filter(None, (pattern.match(text, start) for start in starts)), None)
+    return match_pattern(signature, "\n".join(lines), len(lines[0]))
 
 
 def _around(path: Path, data: bytes, begin: int, place: int) -> tuple[bytes, bytes]:
