@@ -319,7 +319,6 @@ def test_an_expression_that_backtracks_is_left_out_with_a_warning(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, causes: list[str | None]
 ) -> None:
     monkeypatch.setattr(patterns_in_time, "LIMIT_S", 0.2)
-    monkeypatch.setattr(patterns_in_time, "_too_slow", set())
     table = {"needle": "bus", "cause": "a bus broke", key: "bus (?:a|a)*(b)"}
     write(config, "signatures.toml", tomli_w.dumps({"signatures": [table]}))
     log = tmp_path / "a.log"

@@ -14,7 +14,7 @@ import attrs
 
 from llmb.logs.ansi_escapes import PlainText, plain_text
 from llmb.logs.failures.failure_evidence import as_evidence
-from llmb.logs.failures.patterns_in_time import cause_in, match_pattern
+from llmb.logs.failures.patterns_in_time import PatternMatcher, cause_in
 from llmb.logs.processes import NOBODY, Process, expand_ranks
 from llmb.logs.rank_labels import split_label
 from llmb.logs.read_blocks import blocks_of, line_around, read_part
@@ -128,6 +128,7 @@ class SignatureSearch:
 
     def __init__(self, signatures: Iterable[Signature]) -> None:
         self._by_text = {each.needle.encode(): each for each in signatures}
+        self._patterns = PatternMatcher()
         self._groups = tuple(
             TextSearch((text for text, each in self._by_text.items() if each.primary is primary), MOST_TOGETHER)
             for primary in (True, False)
@@ -194,9 +195,21 @@ class SignatureSearch:
             if plain.place_in_log(found + len(text) - 1) < searched:
                 continue
             place, signature = plain.place_in_log(found), self._by_text[text]
-            match = _match(path, signature, data, begin, place)
+            match = self._match(path, signature, data, begin, place)
             if match or not signature.pattern:
                 yield Hit(path, begin + place, signature, match)
+
+    def _match(self, path: Path, signature: Signature, data: bytes, begin: int, place: int) -> re.Match[str] | None:
+        """Return the match of a pattern that begins in the line at this place. Labels and times are left out.
+
+        ``data`` is the part of the log from the byte ``begin`` on.
+        """
+        if not signature.pattern:
+            return None
+        before, after = _around(path, data, begin, place)
+        first = max(before.rfind(b"\n"), before.rfind(b"\r")) + 1
+        lines = [text_of(line) for line in (before[first:] + after).splitlines()]
+        return self._patterns.match(signature, "\n".join(lines), len(lines[0]))
 
 
 def _is_warning(hit: Hit, data: bytes, place: int) -> bool:
@@ -243,19 +256,6 @@ def _names_a_process(signature: Signature) -> bool:
     number = "(?P<rank>" in signature.pattern or "(?P<task>" in signature.pattern
     both = number and "(?P<host>" in signature.pattern
     return not signature.primary and (both or (signature.report and signature.pattern != ""))
-
-
-def _match(path: Path, signature: Signature, data: bytes, begin: int, place: int) -> re.Match[str] | None:
-    """Return the match of a signature's pattern that begins in the line at this place. Labels and times are left out.
-
-    ``data`` is the part of the log from the byte ``begin`` on.
-    """
-    if not signature.pattern:
-        return None
-    before, after = _around(path, data, begin, place)
-    first = max(before.rfind(b"\n"), before.rfind(b"\r")) + 1
-    lines = [text_of(line) for line in (before[first:] + after).splitlines()]
-    return match_pattern(signature, "\n".join(lines), len(lines[0]))
 
 
 def _around(path: Path, data: bytes, begin: int, place: int) -> tuple[bytes, bytes]:
