@@ -275,8 +275,10 @@ def test_commands_of_llmb_exist() -> None:
 
 @pytest.mark.slow
 def test_settings_of_remedies_are_valid() -> None:
-    """LONGER is a duration and SHORTER a number that llmb computes. LIMIT is a duration that the user chooses."""
+    """LONGER is a duration and SHORTER a number that llmb computes. The user chooses LIMIT, a duration, and SIZE."""
     for command in (each for each in commands(PRODUCT) if each.startswith("llmb run SPEC --set ")):
-        words = shlex.split(re.sub("=(LONGER|LIMIT)", "=2h", command).replace("=SHORTER", "=4096"))
+        words = shlex.split(
+            re.sub("=(LONGER|LIMIT)", "=2h", command).replace("=SHORTER", "=4096").replace("=SIZE", "=900G")
+        )
         overrides = [words[index + 1] for index, word in enumerate(words) if word == "--set"]
         assert llmb.load(ROOT / "examples/llama3.1-70b-nemo.toml", overrides=overrides).runs
