@@ -14,8 +14,8 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb import PluginRegistry, plan, planning
-from llmb.planning import plan_run
+from llmb import PluginRegistry, plan, plan_runs
+from llmb.plan_runs import plan_run
 
 EFFECTS = ("subprocess.Popen", "os.mkdir", "os.rename", "os.remove", "os.kill", "socket.connect", "os.fork")
 _seen: list[str] | None = None
@@ -95,7 +95,7 @@ def test_validate_keeps_no_plan(toy: Any, monkeypatch: pytest.MonkeyPatch) -> No
         plans.append(weakref.ref(planned))
         return planned
 
-    monkeypatch.setattr(planning, "plan_run", counted)
+    monkeypatch.setattr(plan_runs, "plan_run", counted)
     llmb.validate(llmb.load(toy.spec(workload={"gpus": [1, 2], "dtype": ["bf16", "fp8"]})))
     assert len(kept) == 4
     assert max(kept) <= 1  # the last one

@@ -22,7 +22,7 @@ from parts import forked
 
 import llmb
 from llmb.cli.app import main
-from llmb.planning import plan
+from llmb.plan_runs import plan
 from llmb.plugins.registry import PluginRegistry
 
 Tables = dict[str, dict[str, Any]]

@@ -43,6 +43,10 @@ from .hosts.detached import poll_detached as poll_detached
 from .hosts.detached import submit_detached as submit_detached
 from .hosts.venv import venv_folder as venv_folder
 from .hosts.venv import venv_task as venv_task
+from .judging.comparison_values import ComparedSide as ComparedSide
+from .judging.comparison_values import PointChange as PointChange
+from .judging.comparison_values import RankTest as RankTest
+from .judging.comparison_values import RunComparison as RunComparison
 from .judging.differences import Difference as Difference
 from .judging.grade import Grade as Grade
 from .judging.graded_run import GradedRepeat as GradedRepeat
@@ -51,10 +55,6 @@ from .judging.host_ranges import fold_hosts as fold_hosts
 from .judging.judge_repeats import RepeatSet as RepeatSet
 from .judging.judge_repeats import find_repeats as find_repeats
 from .judging.judge_repeats import judge_sets as judge_sets
-from .judging.run_comparison import ComparedSide as ComparedSide
-from .judging.run_comparison import PointChange as PointChange
-from .judging.run_comparison import RankTest as RankTest
-from .judging.run_comparison import RunComparison as RunComparison
 from .logs.failures.signature_files import read_signatures as read_signatures
 from .logs.steps.line_parser import LineParser as LineParser
 from .logs.steps.step_series import StepSeries as StepSeries
@@ -66,10 +66,10 @@ from .parsing.log_ending import LogStatus as LogStatus
 from .parsing.parse_log import ParsedLog as ParsedLog
 from .parsing.recognise_framework import recognise_framework as recognise_framework
 from .paths import home_folder as home_folder
-from .plan_tasks import TaskPlan as TaskPlan
-from .planning import RunPlan as RunPlan
-from .planning import plan as plan
-from .planning import validate as validate
+from .plan_runs import RunPlan as RunPlan
+from .plan_runs import plan as plan
+from .plan_runs import validate as validate
+from .plan_shared_tasks import TaskPlan as TaskPlan
 from .plugin_templates.write_plugin import PLUGIN_KINDS as PLUGIN_KINDS
 from .plugin_templates.write_plugin import PluginKind as PluginKind
 from .plugin_templates.write_plugin import new_plugin as new_plugin

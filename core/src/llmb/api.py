@@ -32,8 +32,8 @@ from llmb.values.workload import Workload
 
 if TYPE_CHECKING:
     from llmb.analysis.metrics import Metrics
+    from llmb.judging.comparison_values import RunComparison
     from llmb.judging.grade import Grade
-    from llmb.judging.run_comparison import RunComparison
     from llmb.parsing.directories import ParsedPath
     from llmb.parsing.parse_log import LogReader, ParsedLog
     from llmb.records.result import RunResult
@@ -93,7 +93,7 @@ def _load(
 
 def _plugin_errors(workload: Workload, registry: PluginRegistry) -> list[Fault]:
     """Return the errors that plugins find in the runs whose own values are valid."""
-    from llmb.planning import validate
+    from llmb.plan_runs import validate
 
     errors: list[Fault] = []
     with collect_errors(errors, LlmbError):
@@ -285,7 +285,7 @@ def compare(a: str, b: str) -> RunComparison:
     ``b`` may also be "baseline", for the published configuration of each run in ``a``. Raise RecordError for a run that
     does not exist, and if ``a`` is "baseline". Raise SpecError for an invalid filter.
     """
-    from llmb.judging.compare import compare_runs, compare_with_baseline
+    from llmb.judging.compare_runs import compare_runs, compare_with_baseline
     from llmb.records.index.select_runs import select_runs
 
     if a == "baseline":

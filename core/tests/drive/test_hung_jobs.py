@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from llmb import Step
-from llmb.drive.hung_jobs import is_long_pause
+from llmb.drive.long_pauses import is_long_pause
 from llmb.logs.steps.step_series import StepSeries
 
 

@@ -12,7 +12,7 @@ from llmb.drive import progress as module
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.progress_files import ProgressFiles
 from llmb.records.last_progress import read_progress
-from llmb.records.log_copies.copy_and_parse_logs import RunLogs
+from llmb.records.log_copies.copy_and_parse_logs import LogCopies
 from llmb.records.record import RunRecord
 from llmb.state_machine.events import Progress
 from llmb.state_machine.units import State
@@ -80,7 +80,7 @@ def test_the_error_of_a_parser_is_shown_beside_the_attempt(tmp_path: Path) -> No
         run=SimpleNamespace(id="a", name="a", steps=10),
     )
     plugin: Any = SimpleNamespace()
-    logs = RunLogs(plan, RunRecord(tmp_path), plugin, plugin)
+    logs = LogCopies(plan, RunRecord(tmp_path), plugin, plugin)
     logs.parser_error = "the parser failed"
     assert logs.progress("running").detail == "the parser failed"
     assert logs.progress("running", "attempt 1").detail == "attempt 1: the parser failed"

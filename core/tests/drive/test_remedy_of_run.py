@@ -10,7 +10,7 @@ import pytest
 
 from llmb.drive.finalize.remedy_of_run import fill_remedy
 from llmb.logs.failures.signature_files import known_signatures
-from llmb.planning import RunPlan
+from llmb.plan_runs import RunPlan
 from llmb.plugins.installed_names import framework_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord

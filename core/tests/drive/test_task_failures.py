@@ -8,7 +8,7 @@ import pytest
 
 from llmb.drive.shared_tasks.task_failure import LONGEST_MESSAGE, find_task_failure
 from llmb.hosts.local_host import LocalHost
-from llmb.plan_tasks import TaskPlan
+from llmb.plan_shared_tasks import TaskPlan
 from llmb.state_machine.units import RunsOn
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Script, Task

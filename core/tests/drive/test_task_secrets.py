@@ -11,7 +11,7 @@ import pytest
 from llmb.drive.secrets import SHOWN_CHARACTERS, SecretFiles, mask_reasons
 from llmb.drive.shared_tasks.task_failure import TAIL_BYTES, find_task_failure
 from llmb.hosts.local_host import LocalHost
-from llmb.plan_tasks import TaskPlan
+from llmb.plan_shared_tasks import TaskPlan
 from llmb.state_machine.events import Note
 from llmb.values.errors import TargetError
 from llmb.values.frozen import FrozenMap

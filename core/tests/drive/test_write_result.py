@@ -10,7 +10,7 @@ import pytest
 
 from llmb.drive.finalize.write_result import JobPast, write_result
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.log_copies.copy_and_parse_logs import RunLogs
+from llmb.records.log_copies.copy_and_parse_logs import LogCopies
 from llmb.records.record import RunRecord
 from llmb.records.result import read_result
 from llmb.spec.spec_of_run import export_run
@@ -37,7 +37,7 @@ def test_a_slow_node_is_found_by_the_numbers_of_its_processes(tmp_path: Path, ra
         for step in range(40)
         for process in processes
     ]
-    logs = RunLogs(plan, record, registry.framework("maxtext"), registry.scheduler("slurm"))
+    logs = LogCopies(plan, record, registry.framework("maxtext"), registry.scheduler("slurm"))
     measured = next(log for log in logs.files if log.phase == plan.job.phases[-1].name)
     logs.add(measured.path, "".join(lines).encode(), is_last=True)
     past = JobPast(

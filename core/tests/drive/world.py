@@ -22,11 +22,11 @@ from llmb.drive.submit_in_batches import Background
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.target_loop import TargetLoop
 from llmb.paths import runs_folder
-from llmb.plan_tasks import TaskPlan
-from llmb.planning import RunPlan
+from llmb.plan_runs import RunPlan
+from llmb.plan_shared_tasks import TaskPlan
 from llmb.records.create_records import SweepRecorder
 from llmb.records.find_records import all_records
-from llmb.records.log_copies.copy_and_parse_logs import RunLogs
+from llmb.records.log_copies.copy_and_parse_logs import LogCopies
 from llmb.records.record import TASK_LOG, RunRecord
 from llmb.state_machine.events import Ended, Event, Planned
 from llmb.values.frozen import FrozenMap
@@ -131,7 +131,7 @@ class World:
     def _driven(self, record: RunRecord, target: FakeTarget) -> SessionRun:
         plan = self.plans[record.run_id]
         framework: Any = SimpleNamespace(parse_log=lambda run: Unparsed())
-        logs = RunLogs(plan, record, framework, target.scheduler)  # type: ignore[arg-type]
+        logs = LogCopies(plan, record, framework, target.scheduler)  # type: ignore[arg-type]
         limit = JobLimit("a", self.scenario.max_jobs) if self.scenario.max_jobs else None
         return SessionRun(plan, record, logs, limit)
 
@@ -292,7 +292,7 @@ def replace_what_is_not_simulated(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(f"{tasks}.task_jobs.poll_detached", lambda handles, host: host.scheduler.poll(handles, host))
 
 
-def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: object) -> Ended:
+def write_result(plan: RunPlan, record: RunRecord, logs: LogCopies, past: JobPast, registry: object) -> Ended:
     """Write a result and end as the scheduler reports. The rules of real runs have tests of their own."""
     logs.close()
     status = past.status

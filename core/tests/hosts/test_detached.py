@@ -184,7 +184,9 @@ def test_concurrent_submissions_start_one_job(folder: Path) -> None:
     job = Job(folder, "until [ -e gate ]; do sleep 0.01; done")
     HOST.put({f"{folder}/{name}": "" for name in ("job.sh",)})
     job.submit()
-    commands = detached._bash("detached_processes.sh", "submit_poll_cancel.sh") + f"\nsubmit {str(folder)!r} 0 30 ''"
+    commands = (
+        detached._bash("detached_processes.sh", "detached_submit_poll_cancel.sh") + f"\nsubmit {str(folder)!r} 0 30 ''"
+    )
     several = [subprocess.Popen(["bash", "-s"], stdin=subprocess.PIPE, text=True, env={**os.environ}) for _ in range(5)]
     for each in several:
         each.communicate("{\n" + commands + "\n}")

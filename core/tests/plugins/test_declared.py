@@ -13,7 +13,7 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.planning import RunPlan, plan
+from llmb.plan_runs import RunPlan, plan
 
 FILE: dict[str, Any] = {
     "command": ["python3", "train.py", "--steps={steps}", "--batch={global_batch_size}"],

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from llmb.logs.steps.line_parser import LineParser
-from llmb.records.log_copies.copy_and_parse_logs import RunLogs
+from llmb.records.log_copies.copy_and_parse_logs import LogCopies
 from llmb.records.log_copies.mask_cut_lines import LINE_BYTES
 from llmb.records.record import RunRecord
 from llmb.values.steps import Step
@@ -23,7 +23,7 @@ class Times(LineParser):
         yield Step(step=int(step), time_s=float(time_s))
 
 
-def logs_of(folder: Path, *secrets: str) -> RunLogs:
+def logs_of(folder: Path, *secrets: str) -> LogCopies:
     """Return the logs of a run with two phases. ``secrets`` are names of variables."""
     phases = [SimpleNamespace(name=name, measured=True) for name in ("burn-in", "train")]
     plan: Any = SimpleNamespace(
@@ -35,7 +35,7 @@ def logs_of(folder: Path, *secrets: str) -> RunLogs:
     )
     framework: Any = SimpleNamespace(parse_log=lambda run: Times())
     scheduler: Any = SimpleNamespace(parse_log=lambda run: None)
-    return RunLogs(plan, RunRecord(folder), framework, scheduler)
+    return LogCopies(plan, RunRecord(folder), framework, scheduler)
 
 
 def test_the_steps_of_the_last_measured_phase_count_whatever_its_name(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from llmb.hosts.local_host import LocalHost
 from llmb.paths import home_folder, runs_folder
 from llmb.records.create_records import PendingSweep
 from llmb.records.last_progress import read_progress
-from llmb.records.log_copies.copy_and_parse_logs import RunLogs
+from llmb.records.log_copies.copy_and_parse_logs import LogCopies
 from llmb.records.record import RunRecord
 from llmb.state_machine.events import Running
 from llmb.values.errors import RecordError
@@ -83,7 +83,7 @@ def test_a_pipe_in_place_of_the_copy_of_a_log_is_an_error(record: RunRecord) -> 
     script = SimpleNamespace(logs=FrozenMap({"train": ("/work/logs/0.log",)}))
     plan: Any = SimpleNamespace(job=SimpleNamespace(phases=(), sidecars=()), script=script)
     with pytest.raises(RecordError, match=r"cannot read the copies of logs in .*: Not a regular file"):
-        RunLogs(plan, record, SimpleNamespace(), SimpleNamespace())  # type: ignore[arg-type]
+        LogCopies(plan, record, SimpleNamespace(), SimpleNamespace())  # type: ignore[arg-type]
 
 
 def test_a_log_of_a_job_that_is_a_pipe_has_no_new_bytes(record: RunRecord) -> None:

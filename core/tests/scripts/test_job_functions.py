@@ -11,7 +11,7 @@ import pytest
 from llmb import FrozenMap, Job, Phase, environment_function, job_functions
 from llmb.records.provenance import parse_provenance
 from llmb.scripts.job_functions import functions_of
-from llmb.values.variable_names import SECRET_VARIABLE
+from llmb.values.secret_names import SECRET_VARIABLE
 
 SECRETS = [
     "HF_TOKEN",

@@ -10,7 +10,7 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.planning import plan
+from llmb.plan_runs import plan
 from llmb.spec.spec_of_run import export_run
 
 TARGETS = """

@@ -9,8 +9,8 @@ from llmb.doctor_checks.target import check_disk_space, check_scheduler, one_lin
 from llmb.drive.shared_tasks.task_jobs import find_complete_tasks
 from llmb.drive.target_group import TargetGroup, group_key
 from llmb.hookspecs import DoctorCheck
-from llmb.plan_tasks import TaskPlan
-from llmb.planning import RunPlan, plan, plan_run
+from llmb.plan_runs import RunPlan, plan, plan_run
+from llmb.plan_shared_tasks import TaskPlan
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.errors import LlmbError
 from llmb.values.job import Job

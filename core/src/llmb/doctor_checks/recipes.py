@@ -11,7 +11,7 @@ from llmb.drive.secrets import missing_secrets
 from llmb.drive.shared_tasks.task_jobs import tasks_without_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.hookspecs import DoctorCheck
-from llmb.planning import plan_run
+from llmb.plan_runs import plan_run
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.choose_point import example_points

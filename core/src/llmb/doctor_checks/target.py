@@ -13,7 +13,7 @@ from llmb.hookspecs import DoctorCheck
 from llmb.hosts.free_space import EXISTING_PARENT, free_space_gb, free_space_remedy
 from llmb.hosts.host_connections import HostConnections
 from llmb.hosts.work_directory import access_check
-from llmb.plan_tasks import TaskPlan
+from llmb.plan_shared_tasks import TaskPlan
 from llmb.plugins.registry import PluginRegistry
 from llmb.state_machine.decide_task import MISSING
 from llmb.values.errors import LlmbError, PluginError

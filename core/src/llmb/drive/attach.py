@@ -7,7 +7,7 @@ from llmb.drive.session import Session, build_session, ignore_activity, raise_wo
 from llmb.drive.session_run import SessionRun, session_run
 from llmb.drive.target_group import TargetGroup, group_targets, with_facts
 from llmb.hosts.host_connections import HostConnections
-from llmb.planning import RunPlan, plan_run
+from llmb.plan_runs import RunPlan, plan_run
 from llmb.plugins.find_peak_flops import find_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.find_records import all_records, find_record, open_record

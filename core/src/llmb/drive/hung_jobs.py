@@ -1,37 +1,21 @@
-"""Hung jobs: pauses between two steps that are so long that the training may hang."""
+"""Hung jobs: a time limit that ended a job which had printed no step for unusually long."""
 
 from collections.abc import Sequence
-from typing import Final
 
 import attrs
 
 from llmb.analysis.run_ending import Ending
-from llmb.analysis.time_left import estimate_duration_s
+from llmb.drive.long_pauses import is_long_pause
 from llmb.logs.failures.commands_in_remedies import LAST_MESSAGES
-from llmb.logs.steps.step_series import StepSeries
-from llmb.planning import RunPlan
+from llmb.plan_runs import RunPlan
 from llmb.records.last_progress import read_progress
-from llmb.records.log_copies.copy_and_parse_logs import RunLogs
+from llmb.records.log_copies.copy_and_parse_logs import LogCopies
 from llmb.records.record import RunRecord
 from llmb.state_machine.events import JobEnded
 from llmb.values.job_history import Attempt
 
-PAUSE_S: Final = 300.0
-"""Least time without a new step that is mentioned."""
 
-PAUSE_FACTOR: Final = 5
-"""Least ratio of that time to the usual time between two printed steps."""
-
-
-def is_long_pause(paused_s: float, series: StepSeries, *, if_unknown: bool) -> bool:
-    """Check whether a time without a new step is unusual, or return ``if_unknown`` if the usual time is not known."""
-    if paused_s < PAUSE_S:
-        return False
-    usual_s = estimate_duration_s(series.steps, series.rhythm)
-    return if_unknown if usual_s is None else paused_s >= PAUSE_FACTOR * usual_s
-
-
-def find_last_pause_s(plan: RunPlan, record: RunRecord, logs: RunLogs, attempts: Sequence[Attempt]) -> float | None:
+def find_last_pause_s(plan: RunPlan, record: RunRecord, logs: LogCopies, attempts: Sequence[Attempt]) -> float | None:
     """Return for how long a job printed no step before its time limit ended it, or None if that is not unusual.
 
     The pause is unknown if no process that followed the job saw its last step. The earliest known end of the job

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import evolve
 
-from llmb.drive.hung_jobs import PAUSE_S, is_long_pause
+from llmb.drive.long_pauses import PAUSE_S, is_long_pause
 from llmb.drive.session_run import SessionRun
 from llmb.state_machine.events import Note, Progress
 from llmb.state_machine.observations import UnitObservation

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from llmb.drive.session_run import SessionRun
-from llmb.plan_tasks import TaskPlan
-from llmb.planning import RunPlan
+from llmb.plan_runs import RunPlan
+from llmb.plan_shared_tasks import TaskPlan
 from llmb.state_machine.units import State, Unit, UnitState, UnitStates
 from llmb.values.job import Script
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import attrs
 
 from llmb.drive.max_jobs import JobLimit
-from llmb.planning import RunPlan
+from llmb.plan_runs import RunPlan
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.log_copies.copy_and_parse_logs import RunLogs
+from llmb.records.log_copies.copy_and_parse_logs import LogCopies
 from llmb.records.record import RunRecord
 from llmb.state_machine.units import State
 from llmb.values.job_status import JobHandle
@@ -19,7 +19,7 @@ class SessionRun:
 
     plan: RunPlan
     record: RunRecord
-    logs: RunLogs
+    logs: LogCopies
     job_limit: JobLimit | None = None
 
     def handle(self, state: State) -> JobHandle:
@@ -30,7 +30,7 @@ class SessionRun:
 def session_run(plan: RunPlan, record: RunRecord, registry: PluginRegistry, *, peak_flops: float | None) -> SessionRun:
     """Return a run with its record and the readers of its logs. The live view needs the peak of one GPU, if known."""
     framework, scheduler = registry.framework(plan.run.framework), registry.scheduler(plan.target.scheduler)
-    logs = RunLogs(plan, record, framework, scheduler, peak_flops=peak_flops)
+    logs = LogCopies(plan, record, framework, scheduler, peak_flops=peak_flops)
     return SessionRun(plan, record, logs, _job_limit(plan, record))
 
 

@@ -18,7 +18,7 @@ from llmb.drive.target_group import Groups, TargetGroup, group_key, group_target
 from llmb.hosts.host_connections import HostConnections
 from llmb.hosts.work_directory import check_work_directory
 from llmb.paths import runs_folder
-from llmb.planning import RunPlan, plan
+from llmb.plan_runs import RunPlan, plan
 from llmb.plugins.find_peak_flops import find_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import SweepRecorder, check_home_folder

@@ -35,7 +35,7 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHa
         return {}
     common = {
         "supervise.sh": _bash("detached_processes.sh", "detached_job_supervisor.sh"),
-        "detached.sh": _bash("detached_processes.sh", "submit_poll_cancel.sh"),
+        "detached.sh": _bash("detached_processes.sh", "detached_submit_poll_cancel.sh"),
     }
     files: dict[str, str] = {}
     for script in scripts:
@@ -80,7 +80,7 @@ def _bash(*names: str) -> str:
 
 
 def _run(host: Host, calls: str) -> str:
-    result = host.run(f"{_bash('detached_processes.sh', 'submit_poll_cancel.sh')}\n{calls}")
+    result = host.run(f"{_bash('detached_processes.sh', 'detached_submit_poll_cancel.sh')}\n{calls}")
     if result.exit_code:
         error = UnknownOutcomeError if result.exit_code == SOME_STARTED else TargetError
         raise error(f"cannot start or query jobs: {result.stderr.strip() or f'exit code {result.exit_code}'}")

@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from llmb.planning import RunPlan
+from llmb.plan_runs import RunPlan
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
 from llmb.records.record import RunRecord

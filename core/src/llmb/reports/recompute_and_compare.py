@@ -14,11 +14,11 @@ from llmb.drive.finalize.measure_and_judge import measure_and_judge
 from llmb.judging.grade import Grader
 from llmb.judging.save_grade import imported_logs
 from llmb.logs.steps.steps_csv import steps_csv
-from llmb.planning import plan_run
+from llmb.plan_runs import plan_run
 from llmb.plugins.addresses import address_in, framework_of, is_file_address
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.log_copies.copy_and_parse_logs import RunLogs
+from llmb.records.log_copies.copy_and_parse_logs import LogCopies
 from llmb.records.provenance import find_other_gpus
 from llmb.records.record import RunRecord
 from llmb.reports.bundle_files import describe_files, report_tables, without_folder, write_files
@@ -88,7 +88,7 @@ def _recompute_run(record: RunRecord, registry: PluginRegistry) -> Iterator[str]
     """Yield the differences of a run that llmb started."""
     plan = plan_run(import_run(record.directory / "run.toml", registry), registry)
     run, recorded, completed = plan.run, record.result() or {}, record.state().run_state == "completed"
-    logs = RunLogs(plan, record, registry.framework(run.framework), registry.scheduler(plan.target.scheduler))
+    logs = LogCopies(plan, record, registry.framework(run.framework), registry.scheduler(plan.target.scheduler))
     logs.start_attempt(record.state().attempt)
     logs.close()
     measured_peak = table_of(recorded, "metrics").get("peak_flops")  # of a CPU, by the machine of the run

@@ -7,9 +7,9 @@ from typing import Any
 
 from llmb.spec.workload_tables import TargetTable
 from llmb.values.errors import Fault
+from llmb.values.secret_names import SECRET_NAME, SECRET_VARIABLE, SET_BY_SCHEDULERS
 from llmb.values.texts.error_text import REQUIRED_KEY, hide_passwords, invalid_value
 from llmb.values.types.words_and_addresses import HOST, VARIABLE_NAME, is_host, is_path
-from llmb.values.variable_names import SECRET_NAME, SECRET_VARIABLE, SET_BY_SCHEDULERS
 
 NO_SECRETS = "secrets are not allowed in a spec, because llmb records it"
 URL_WITH_CREDENTIALS = "a URL with a password is a secret, and llmb records the spec"

@@ -5,10 +5,10 @@ from typing import Any
 
 from llmb.spec.spec_tables import Document, flatten_sweep, leaves, with_value
 from llmb.values.errors import Fault, SpecError, collect_errors
+from llmb.values.secret_names import SECRET_VARIABLE
 from llmb.values.texts.error_text import format_value
 from llmb.values.texts.printable import SURROGATE
 from llmb.values.toml_files import parse_toml
-from llmb.values.variable_names import SECRET_VARIABLE
 
 FROM_OVERRIDES = "overrides"
 """The argument of `llmb.load` that errors name. The command line names its option instead."""

@@ -13,7 +13,7 @@ import pytest
 
 from llmb.analysis.valid_range import STEP_TIME_S, is_plausible, possible
 from llmb.judging.measure_point import measure_point
-from llmb.planning import plan_run
+from llmb.plan_runs import plan_run
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import required_options
@@ -26,8 +26,8 @@ from llmb.values.errors import Fault, LlmbError, PluginWarning, collect_errors
 from llmb.values.job import Job
 from llmb.values.recipe import Baseline, Point, Recipe
 from llmb.values.run import Paths, Run
+from llmb.values.secret_names import SECRET_VARIABLE
 from llmb.values.texts.error_text import counted
-from llmb.values.variable_names import SECRET_VARIABLE
 from llmb.values.workload import RunSpec
 
 HOSTILE = Paths(run='/w/it\'s a "run" $HOME', cache="/w/it's a cache")

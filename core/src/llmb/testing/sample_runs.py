@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from llmb.api import load
-from llmb.planning import RunPlan, plan
+from llmb.plan_runs import RunPlan, plan
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
 from llmb.testing.any_scheduler import TARGET_TABLE, ContractRegistry

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
-from llmb.plan_tasks import with_secrets
+from llmb.plan_shared_tasks import with_secrets
 from llmb.testing.plugin_checks import PluginContract
 from llmb.values.errors import LlmbError, SpecError
 from llmb.values.frozen import FrozenMap

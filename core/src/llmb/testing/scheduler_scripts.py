@@ -18,7 +18,7 @@ from llmb.values.environment import Environment, Image, Venv
 from llmb.values.errors import LlmbError, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job, Script
-from llmb.values.variable_names import SECRET_VARIABLE
+from llmb.values.secret_names import SECRET_VARIABLE
 
 LAUNCHERS = re.compile(r"\b(torchrun|deepspeed|accelerate launch|torch\.distributed\.run)\b")
 """Launchers of frameworks."""

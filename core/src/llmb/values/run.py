@@ -12,6 +12,7 @@ from llmb.values.job import Job, Mount, Phase
 from llmb.values.model import Accelerator, FlopFormula, Model, Parallelism
 from llmb.values.profile_and_telemetry import Profile, Sampling
 from llmb.values.recipe import Baseline, MfuSource, Window
+from llmb.values.rules.nvlink_domains import nodes_per_domain
 from llmb.values.types.check_types import typed_fields
 from llmb.values.types.numbers import NonNegativeInt, PositiveFloat, PositiveInt
 from llmb.values.types.words_and_addresses import AbsolutePath, VariableName
@@ -96,15 +97,8 @@ class Run(Generic[OptionsT]):
 
     @property
     def domain_nodes(self) -> int | None:
-        """The number of nodes at a time in one NVLink domain: the most that divide the job and fit into a domain.
-
-        None if no domain is wider than a node.
-        """
-        domain_gpus = self.accelerator.domain_gpus
-        if domain_gpus is None:
-            return None
-        most = max(1, domain_gpus // self.gpus_per_node)
-        return max(nodes for nodes in range(1, most + 1) if self.nodes % nodes == 0)
+        """The number of nodes at a time in one NVLink domain, or None if no domain is wider than a node."""
+        return nodes_per_domain(self.nodes, self.gpus_per_node, self.accelerator.domain_gpus)
 
     def job(
         self,

@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from llmb import LineParser, Notice, Step
 from llmb_nemo_launcher import dllogger_file
 from llmb_nemo_launcher.mlperf_log import RECORD, MLPerfRecords
-from llmb_nemo_launcher.progress_bar import ROUNDED_STEP, Bar, DrawnBar
+from llmb_nemo_launcher.step_numbers_of_bars import ROUNDED_STEP, Bar, DrawnBar
 
 _STEP_TIME, _STEP_LOSS = "train_step_timing in s", "reduced_train_loss"
 

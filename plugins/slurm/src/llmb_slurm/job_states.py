@@ -1,11 +1,16 @@
 """Translation of Slurm's job states and reasons into a `JobStatus`."""
 
-import re
 from typing import Literal
 
 from llmb import Cause, JobStatus
 from llmb_slurm.parse_squeue_sacct import JobRow
-from llmb_slurm.rejected_and_stuck_jobs import find_remedy, held_job_remedy
+from llmb_slurm.rejected_and_stuck_jobs import (
+    FORBIDDEN_QOS,
+    UNSATISFIABLE,
+    UNSATISFIABLE_IN_PARTITION,
+    find_remedy,
+    held_job_remedy,
+)
 
 WAITING = {
     "PENDING",
@@ -35,20 +40,6 @@ ENDED_STATES = "|".join(CAUSES)
 
 OUT_OF_MEMORY_SIGNAL = 125  # Slurm's mark for a step with processes that were killed for memory
 LAUNCH_FAILED_SIGNAL = 53  # Slurm's mark for a job whose output file could not be opened
-
-UNSATISFIABLE = re.compile(r"Invalid(Account|QOS)|ReservationDeleted|AssocMax\w*PerJob\w*", re.IGNORECASE)
-"""Reasons for which a job stays pending forever unless its options change."""
-
-UNSATISFIABLE_IN_PARTITION = re.compile(
-    r"Partition(Node|Time)Limit|MaxMemPerLimit|BadConstraints|(Account|QOS)NotAllowed|Job's account not permitted"
-    r"|User's group not permitted|uid \d+ not in group permitted"
-    r"|QOSMax\w*PerJob\w*|QOSMin\w*",
-    re.IGNORECASE,
-)
-"""The same for one partition. A job in several partitions has the reason of the one that Slurm examined last."""
-
-FORBIDDEN_QOS = re.compile(r"Job's QOS not (permitted|known)", re.IGNORECASE)
-"""The same for one QOS. The queue does not show whether the job has others, so llmb prints a remedy and waits."""
 
 NOT_LAUNCHED = (
     "name a folder that all nodes share and that you can write (`llmb run SPEC --set target.workdir=/path/to/folder`); "

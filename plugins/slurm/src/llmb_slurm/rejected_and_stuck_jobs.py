@@ -1,6 +1,20 @@
-"""Remedies for jobs that sbatch rejects, that are held, and that stay pending forever."""
+"""Reasons for which a job stays pending forever or is held, and remedies for these and for jobs that sbatch rejects."""
 
 import re
+
+UNSATISFIABLE = re.compile(r"Invalid(Account|QOS)|ReservationDeleted|AssocMax\w*PerJob\w*", re.IGNORECASE)
+"""Reasons for which a job stays pending forever unless its options change."""
+
+UNSATISFIABLE_IN_PARTITION = re.compile(
+    r"Partition(Node|Time)Limit|MaxMemPerLimit|BadConstraints|(Account|QOS)NotAllowed|Job's account not permitted"
+    r"|User's group not permitted|uid \d+ not in group permitted"
+    r"|QOSMax\w*PerJob\w*|QOSMin\w*",
+    re.IGNORECASE,
+)
+"""The same for one partition. A job in several partitions has the reason of the one that Slurm examined last."""
+
+FORBIDDEN_QOS = re.compile(r"Job's QOS not (permitted|known)", re.IGNORECASE)
+"""The same for one QOS. The queue does not show whether the job has others, so llmb prints a remedy and waits."""
 
 GPU_REQUEST = (
     "request GPUs as this site does, which `sinfo -o '%P %G'` shows: "

@@ -7,7 +7,7 @@ import attrs
 from llmb.analysis.goodput import divide_wall_time
 from llmb.analysis.power_and_throttling import Telemetry, summarise_telemetry
 from llmb.files import open_regular
-from llmb.records.log_copies.copy_and_parse_logs import RunLogs
+from llmb.records.log_copies.copy_and_parse_logs import LogCopies
 from llmb.records.result import RunResult
 from llmb.scripts.sample_gpus import TELEMETRY
 from llmb.values.causes import Cause
@@ -18,7 +18,7 @@ from llmb.values.run import Run
 def add_attempts_and_telemetry(
     result: RunResult,
     run: Run[Any],
-    logs: RunLogs,
+    logs: LogCopies,
     history: JobHistory,
     attempts: tuple[Attempt, ...],
     *,
@@ -47,7 +47,7 @@ def add_attempts_and_telemetry(
     )
 
 
-def _read_telemetry(result: RunResult, run: Run[Any], logs: RunLogs) -> Telemetry | None:
+def _read_telemetry(result: RunResult, run: Run[Any], logs: LogCopies) -> Telemetry | None:
     """Return the summary of the samples in the copy of the log, or None if there is no log."""
     copy = logs.sidecar_copy(TELEMETRY)
     if run.telemetry is None or copy is None or not copy.exists():

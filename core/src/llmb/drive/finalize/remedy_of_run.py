@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import attrs
 
 from llmb.logs.failures.commands_in_remedies import fill_commands
-from llmb.planning import RunPlan
+from llmb.plan_runs import RunPlan
 from llmb.plugins.addresses import address_in
 from llmb.records.record import RunRecord
 from llmb.values.environment import Image

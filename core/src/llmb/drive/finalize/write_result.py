@@ -22,10 +22,10 @@ from llmb.logs.failures.diagnose import diagnose, last_exception
 from llmb.logs.failures.failure_evidence import log_tail
 from llmb.logs.failures.signature_files import known_failure
 from llmb.logs.rank_in_file_name import processes_of_logs
-from llmb.planning import RunPlan
+from llmb.plan_runs import RunPlan
 from llmb.plugins.find_peak_flops import find_peak_flops
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.log_copies.copy_and_parse_logs import RunLogs
+from llmb.records.log_copies.copy_and_parse_logs import LogCopies
 from llmb.records.provenance import find_other_gpus
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult, read_result
@@ -52,7 +52,7 @@ class JobPast:
     recorded: bytes
 
 
-def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ended:
+def write_result(plan: RunPlan, record: RunRecord, logs: LogCopies, past: JobPast, registry: PluginRegistry) -> Ended:
     """Write the steps and the result of a run whose logs are complete. Return its last event.
 
     Repeating the call after a kill writes the same files. Only the pause of a run that hung is unknown after a kill
@@ -111,7 +111,7 @@ def _find_warnings(run: Run[Any], metrics: Metrics | None, judgement: Judgement,
     return wrong_type, "" if is_stated else high_mfu_note(run, metrics)
 
 
-def _add_rank_times(result: RunResult, plan: RunPlan, logs: RunLogs, registry: PluginRegistry) -> RunResult:
+def _add_rank_times(result: RunResult, plan: RunPlan, logs: LogCopies, registry: PluginRegistry) -> RunResult:
     """Add the comparison of the ranks' step times, or a note on the setting that enables them."""
     run = plan.run
     ranks = _compare_ranks(plan, logs, result.attempts)
@@ -120,7 +120,7 @@ def _add_rank_times(result: RunResult, plan: RunPlan, logs: RunLogs, registry: P
     return attrs.evolve(result, rank_times=ranks, notes=(*result.notes, *filter(None, [missing])))
 
 
-def _compare_ranks(plan: RunPlan, logs: RunLogs, attempts: Sequence[Attempt]) -> RankComparison | None:
+def _compare_ranks(plan: RunPlan, logs: LogCopies, attempts: Sequence[Attempt]) -> RankComparison | None:
     """Return the comparison of the step times of all processes, which fill the nodes of the last attempt in order."""
     nodes = attempts[-1].nodes if attempts else ()
     per_node = 1 if _are_launchers(plan, "") else plan.job.tasks_per_node
@@ -128,7 +128,7 @@ def _compare_ranks(plan: RunPlan, logs: RunLogs, attempts: Sequence[Attempt]) ->
     return compare_ranks(logs.rank_steps.by_process((log.copy for log in logs.files), hosts))
 
 
-def _determine_ending(plan: RunPlan, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ending:
+def _determine_ending(plan: RunPlan, logs: LogCopies, past: JobPast, registry: PluginRegistry) -> Ending:
     status, remedy = past.status, past.status.remedy
     if status.reason and not remedy:
         known = known_failure(status.reason, registry.signatures(plan.run.framework))
@@ -160,7 +160,7 @@ def _only_exit_left(plan: RunPlan, steps: Sequence[Step]) -> bool:
     return last_phase.measured and not last_phase.outputs and bool(steps) and is_measured(steps[-1], steps)
 
 
-def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, past: JobPast, registry: PluginRegistry) -> Failure:
+def _find_failure(plan: RunPlan, logs: LogCopies, ending: Ending, past: JobPast, registry: PluginRegistry) -> Failure:
     """Return the cause found in the logs, else the scheduler's, with the end of the failed rank's log as evidence.
 
     If the scheduler reported no reason either, the cause is unknown.
@@ -194,14 +194,14 @@ def _are_launchers(plan: RunPlan, phase: str) -> bool:
     return all(each.ranks == "node" for each in found)
 
 
-def _logs_of_process(logs: RunLogs, number: int) -> list[Path]:
+def _logs_of_process(logs: LogCopies, number: int) -> list[Path]:
     """Return the copies of the process's own logs, if each process of a phase has one. The last phase is the first."""
     phases = {log.copy: log.phase for log in logs.files}
     groups = [processes_of_logs(copies) for _, copies in groupby(logs.copies, lambda copy: phases[copy.name])]
     return [copy for group in groups for copy, process in group.items() if process.rank == number]
 
 
-def _search_logs(plan: RunPlan, logs: RunLogs, ending: Ending, registry: PluginRegistry) -> Failure | None:
+def _search_logs(plan: RunPlan, logs: LogCopies, ending: Ending, registry: PluginRegistry) -> Failure | None:
     """Return the cause that the logs contain. If nothing else explains the end, the last exception is the cause."""
     known, starts = registry.signatures(plan.run.framework), logs.superseded_until()
     if (found := diagnose(logs.copies, known, starts)) or ending.cause not in UNEXPLAINED:

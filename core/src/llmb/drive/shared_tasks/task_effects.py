@@ -15,7 +15,7 @@ from llmb.drive.shared_tasks.task_jobs import (
 )
 from llmb.drive.target_group import TargetGroup
 from llmb.hosts.detached import submit_detached
-from llmb.plan_tasks import TaskPlan
+from llmb.plan_shared_tasks import TaskPlan
 from llmb.state_machine.observations import (
     Checked,
     ReferencesDropped,

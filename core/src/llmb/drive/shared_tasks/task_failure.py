@@ -6,7 +6,7 @@ from textwrap import shorten
 
 from llmb.drive.secrets import mask_output
 from llmb.logs.failures.signature_files import preparation_failure
-from llmb.plan_tasks import TaskPlan
+from llmb.plan_shared_tasks import TaskPlan
 from llmb.state_machine.observations import TaskFinalized
 from llmb.values.host import Host
 from llmb.values.job_status import JobStatus

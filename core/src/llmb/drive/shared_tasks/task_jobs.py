@@ -8,8 +8,8 @@ from llmb.drive.target_group import TargetGroup
 from llmb.hosts.detached import cancel_detached, poll_detached
 from llmb.hosts.free_space import free_space_gb, free_space_remedy
 from llmb.hosts.local_host import LocalHost
-from llmb.plan_tasks import TaskPlan
-from llmb.planning import RunPlan
+from llmb.plan_runs import RunPlan
+from llmb.plan_shared_tasks import TaskPlan
 from llmb.state_machine.observations import OutOfSpace
 from llmb.state_machine.units import RunsOn
 from llmb.values.errors import TargetError

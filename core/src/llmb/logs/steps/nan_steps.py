@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from llmb.logs.steps.rank_steps import LoggedRank
 from llmb.values.steps import Step
-
-Process = tuple[str, int | None]
-"""The log and the rank of a process that prints steps."""
 
 
 class NanSteps:
@@ -19,11 +17,11 @@ class NanSteps:
     """
 
     def __init__(self) -> None:
-        self._latest = defaultdict[Process, list[int]](list)
+        self._latest = defaultdict[LoggedRank, list[int]](list)
         """Steps after which their process did not go back, in ascending order."""
-        self._undone: set[tuple[Process, int]] = set()
+        self._undone: set[tuple[LoggedRank, int]] = set()
         """Steps that their process printed before it went back, and did not repeat so far."""
-        self.printed: dict[Process, int] = {}
+        self.printed: dict[LoggedRank, int] = {}
         """The last number that each process printed, from its first step whose loss was NaN."""
 
     def __bool__(self) -> bool:
@@ -35,7 +33,7 @@ class NanSteps:
         self._undone.clear()
         self.printed.clear()
 
-    def add(self, number: int, process: Process) -> None:
+    def add(self, number: int, process: LoggedRank) -> None:
         """Add a step of a process."""
         self._move_to(number, process)
         self._undone.discard((process, number))
@@ -43,13 +41,13 @@ class NanSteps:
         if number not in latest[-1:]:
             latest.append(number)
 
-    def repeat(self, step: Step, process: Process) -> None:
+    def repeat(self, step: Step, process: LoggedRank) -> None:
         """Drop a step that a process prints again with another loss, if the process went back."""
         self._move_to(step.step, process)
         if step.loss is not None:
             self._undone.discard((process, step.step))
 
-    def _move_to(self, number: int, process: Process) -> None:
+    def _move_to(self, number: int, process: LoggedRank) -> None:
         """Note the number that a process printed. If it is lower than the one before, the process went back."""
         before, self.printed[process] = self.printed.get(process, number), number
         latest = self._latest.get(process, [])

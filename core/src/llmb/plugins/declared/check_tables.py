@@ -7,8 +7,8 @@ from llmb.plugins.declared.command import SCRIPT, used_names
 from llmb.plugins.declared.framework_tables import DeclaredFile, OptionTable
 from llmb.plugins.declared.placeholders import OF_PROCESS, OF_RUN, check_text
 from llmb.values.errors import Fault
+from llmb.values.secret_names import SECRET_VARIABLE, SET_BY_SCHEDULERS
 from llmb.values.texts.error_text import format_value, invalid_value
-from llmb.values.variable_names import SECRET_VARIABLE, SET_BY_SCHEDULERS
 
 ARGS = "args"
 """The option that always exists: further arguments of the command."""

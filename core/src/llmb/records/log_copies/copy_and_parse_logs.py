@@ -17,7 +17,7 @@ from llmb.logs.failures.steps_after_error import find_last_steps
 from llmb.logs.read_blocks import blocks_of
 from llmb.logs.steps.rank_steps import RankSteps
 from llmb.logs.steps.step_series import StepSeries
-from llmb.planning import RunPlan
+from llmb.plan_runs import RunPlan
 from llmb.records.log_copies.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord
 from llmb.state_machine.events import Progress
@@ -42,7 +42,7 @@ class LogFile:
         return PurePosixPath(self.path).name
 
 
-class RunLogs:
+class LogCopies:
     """The logs of a run's current attempt. The copies on disk are the truth: parsers start again from them.
 
     ``peak_flops`` is the dense peak of one GPU in FLOP/s, if known.

@@ -18,7 +18,7 @@ from urllib.parse import quote, quote_plus
 from llmb.logs.search_many_texts import MOST_TOGETHER, search_for
 from llmb.records.log_copies.mask_cut_lines import SHORTEST, CutLines, begin_of_unfinished_line
 from llmb.records.log_copies.token_shapes import CUT_OFF, ENDS_IN_WORD, LONGEST, TOKENS, UNFINISHED
-from llmb.values.variable_names import SECRET_NAME
+from llmb.values.secret_names import SECRET_NAME
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Control characters, which are blanks in the last output of a detached job."""

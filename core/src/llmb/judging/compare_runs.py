@@ -11,9 +11,9 @@ from llmb.analysis.measuring_window import mean_of_known
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.significance_of_change import compare_repeats
 from llmb.analysis.verdict import Repeat, judge_step_times
+from llmb.judging.comparison_values import ComparedSide, PointChange, RankTest, RunComparison
 from llmb.judging.differences import find_differences
 from llmb.judging.published_spec import published_spec
-from llmb.judging.run_comparison import ComparedSide, PointChange, RankTest, RunComparison
 from llmb.paths import runs_folder
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord

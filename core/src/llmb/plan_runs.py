@@ -8,7 +8,7 @@ import attrs
 
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.hosts.git_repository import repository_task
-from llmb.plan_tasks import TaskPlan, TaskPlans, check_script, with_secrets
+from llmb.plan_shared_tasks import TaskPlan, TaskPlans, check_script, with_secrets
 from llmb.plugins.guard import plugin_error
 from llmb.plugins.registry import PluginRegistry
 from llmb.scripts.sample_gpus import with_telemetry
