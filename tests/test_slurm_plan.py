@@ -97,11 +97,11 @@ def test_errors_of_the_target_are_reported_together_with_their_keys(toy: Any, tm
 @pytest.mark.parametrize(
     ("key", "meant"),
     [
-        ("gres", "target.gpu_request"),
+        ("gres", "gpu_request"),
         ("time", "workload.time_limit"),
         ("nodes", "workload.gpus"),
-        ("cpus-per-task", "target.sbatch.cpus-per-task"),
-        ("mail_user", "target.sbatch.mail-user"),
+        ("cpus-per-task", "sbatch.cpus-per-task"),
+        ("mail_user", "sbatch.mail-user"),
         ("container_mounts", "mounts"),
     ],
 )

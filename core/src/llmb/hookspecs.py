@@ -1,9 +1,8 @@
 """The hook specifications of the three kinds of plugin.
 
 Each Protocol is the type, the specification and the reference of one kind. A plugin inherits from its Protocol
-(``class MyTrainer(FrameworkHooks[MyOptions])``), so that a type checker reports a missing hook or a wrong signature,
-and marks each hook that it implements with `hookimpl`. A hook that the plugin does not implement has the default of
-the Protocol.
+(``class MyTrainer(FrameworkHooks[MyOptions])``), so that a type checker reports a missing hook or a wrong signature. It
+marks each hook that it implements with `hookimpl`. The others have the default of the Protocol.
 
 Hooks take values and return values, and core performs the effects. Only `submit`, `poll`, `history`, `cancel` and
 `checks` run commands, through the `Host` that they are given. A hook may leave out arguments. llmb may add arguments to
@@ -70,10 +69,11 @@ class FrameworkHooks(Protocol[OptionsT]):
     ``{"comparable": True}``.
     """
 
+    key_hints: Mapping[str, str] = FrozenMap()
+    """Keys of the framework's configuration that users may write into the spec, each with the key that sets it."""
+
     settings: type | None = None
-    """The attrs class of the [framework] tables of recipes, or None to accept all keys. llmb checks a recipe with this
-    class when it plans a new run. ``run.settings`` is the table itself.
-    """
+    """The attrs class that checks the [framework] tables of recipes, or None. ``run.settings`` is the table itself."""
 
     window: Window = "last"
     """The measuring window of a log that is parsed without a recipe."""
@@ -138,7 +138,7 @@ class SchedulerHooks(Protocol[OptionsT]):
     """The attrs class of the scheduler's own keys of [target]. A field without a default is required."""
 
     key_hints: Mapping[str, str] = FrozenMap()
-    """Words that users may write as keys of [target], each with the key of the spec that they mean."""
+    """Options of the scheduler's commands that users may write into the spec, each with the key that sets it."""
 
     single_node: bool = False
     """True if all GPUs of a run are on one node, for any number of GPUs."""

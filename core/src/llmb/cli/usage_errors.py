@@ -29,14 +29,6 @@ OTHER_NAMES = {
 }
 """Words that are no commands, such as those of other programs, and the commands of `llmb` for the same purpose."""
 
-KEYS = {
-    "workload": ("recipe", "gpu_type", "dtype", "gpus", "variant", "steps", "repeats", "image", "time_limit"),
-    "parallelism": ("tp", "pp", "vp", "cp", "ep", "etp", "fsdp", "micro_batch_size", "global_batch_size"),
-    "target": ("scheduler", "host", "workdir", "max_jobs", "account", "partition", "qos", "reservation"),
-}
-OTHER_OPTIONS = {f"--{key.replace('_', '-')}": f"--set {table}.{key}=VALUE" for table in KEYS for key in KEYS[table]}
-"""Options that no command has, because `--set` changes the key of the spec."""
-
 SIMILAR = 0.7
 """How similar a command must be to be suggested. Commands are short, so that even different ones share letters."""
 
@@ -101,10 +93,17 @@ def _describe_unknown_option(name: str, context: Any) -> tuple[str, str | None]:
     if any(name in each.opts for sub in getattr(command, "commands", {}).values() for each in sub.params):
         return f"{name} must come after the command", None
     options = {opt.lstrip("-"): opt for each in command.params for opt in each.opts if opt.startswith("--")}
-    if "set" in options and name in OTHER_OPTIONS:
-        return f"no such option {name}", OTHER_OPTIONS[name]
+    if "set" in options and (setting := _setting_of_key(name.lstrip("-").replace("-", "_"))):
+        return f"no such option {name}", setting
     nearest = llmb.nearest_name(name.lstrip("-"), options)
     return f"no such option {name}", options.get(nearest or "")
+
+
+def _setting_of_key(key: str) -> str | None:
+    """Return the option that sets the key of this name in a spec, or None if no table has such a key."""
+    tables = llmb.json_schema()["properties"]
+    found = (table for table, schema in tables.items() if key in schema.get("properties", {}))
+    return next((f"--set {table}.{key}=VALUE" for table in found), None)
 
 
 def _expected_number(error: Any) -> str:

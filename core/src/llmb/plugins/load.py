@@ -117,10 +117,12 @@ def _is_pair(value: object, kind: Any) -> TypeGuard[Sequence[Any]]:
 
 
 _OPTIONS = (_is_options, "an attrs class")
+_KEY_HINTS = (_is_text_mapping, "a mapping of words to keys")
 
 ATTRIBUTES: Mapping[str, Mapping[str, tuple[Callable[[object], bool], str]]] = {
     "framework": {
         "options": _OPTIONS,
+        "key_hints": _KEY_HINTS,
         "settings": (lambda value: value is None or _is_options(value), "an attrs class"),
         "window": (_is_window, '"last" or two numbers of steps'),
         "log_files": (lambda value: isinstance(value, LogFiles), "a LogFiles"),
@@ -129,7 +131,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, tuple[Callable[[object], bool], str]]] = {
     },
     "scheduler": {
         "options": _OPTIONS,
-        "key_hints": (_is_text_mapping, "a mapping of words to keys"),
+        "key_hints": _KEY_HINTS,
         "single_node": (lambda value: isinstance(value, bool), "True or False"),
         "poll_interval_s": (_is_poll_interval, "two positive numbers of seconds, the shorter one first"),
     },

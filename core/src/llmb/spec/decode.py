@@ -159,8 +159,7 @@ def decode_options(
     with decoding(plugin, "options"):
         options, wrong = decode(own, plugin.options, key)
     known = (*(field.name for field in attrs.fields(plugin.options)), *core_keys)
-    hints: Mapping[str, str] = getattr(plugin, "key_hints", {})  # only schedulers have it
-    errors.extend(_with_known_keys(error, key, known, hints) for error in wrong)
+    errors.extend(_with_known_keys(error, key, known) for error in wrong)
     return options
 
 
@@ -169,7 +168,9 @@ def required_options(cls: type) -> dict[str, str]:
     return {error.key or "": error.expected or "" for error in decode_fields({}, cls, "")[1]}
 
 
-def add_hints(errors: Collection[Fault], tables: Mapping[str, Any], schedulers: Sequence[str]) -> list[Fault]:
+def add_hints(
+    errors: Collection[Fault], tables: Mapping[str, Any], schedulers: Sequence[str], words: Mapping[str, str]
+) -> list[Fault]:
     """Return the errors with better advice: where to find a missing value, how to sweep a list; hide values of secrets.
 
     A misspelt key or table is one error: the one that was meant is not reported as missing. ``schedulers`` are the
@@ -178,7 +179,7 @@ def add_hints(errors: Collection[Fault], tables: Mapping[str, Any], schedulers: 
     expected = dict(_EXPECTED_IF_MISSING)
     if schedulers:
         expected["target.scheduler"] = f"one of {', '.join(schedulers)}"
-    errors = [with_key_meant(error) for error in errors]
+    errors = [with_key_meant(error, words) for error in errors]
     meant = meant_keys(errors, tables)
     if "target.name" in meant:  # the named target has the scheduler
         meant |= {"target.scheduler"}
@@ -214,13 +215,10 @@ def _strings(tables: Mapping[str, Any], name: str, errors: list[Fault]) -> Mappi
     return FrozenMap((key, value) for key, value in items if isinstance(value, str))
 
 
-def _with_known_keys(error: Fault, table: str, known: Sequence[str], hints: Mapping[str, str]) -> Fault:
-    """Return the error of an unknown key of a plugin's table with all keys of this table, and with the key meant."""
+def _with_known_keys(error: Fault, table: str, known: Sequence[str]) -> Fault:
     above, _, name = (error.key or "").rpartition(".")
-    if error.message != UNKNOWN_KEY or above != table:
-        return error
-    error = unknown_key(f"{table}.{name}", name, known)
-    return attrs.evolve(error, nearest=hints.get(name, error.nearest))
+    is_unknown_here = error.message == UNKNOWN_KEY and above == table
+    return unknown_key(f"{table}.{name}", name, known) if is_unknown_here else error
 
 
 def _add_choices(error: Fault, expected: Mapping[str, str]) -> Fault:

@@ -50,8 +50,10 @@ def _absent_keys(errors: Iterable[Fault], tables: Mapping[str, Any]) -> Iterator
 
 
 def _meant(error: Fault) -> str:
+    """Return the key that was meant, with its table."""
     table, dot, _ = (error.key or "").rpartition(".")
-    return f"{table}{dot}{error.nearest}"
+    nearest = error.nearest or ""
+    return nearest if nearest.partition(".")[0] in TABLES else f"{table}{dot}{nearest}"
 
 
 def _contains(table: Any, names: Sequence[str]) -> bool:

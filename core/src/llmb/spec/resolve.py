@@ -1,7 +1,8 @@
 """Resolve a spec to its runs: expand the sweep, check each combination, and collect the errors of all."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from llmb.spec.expand_sweep import Combination, expand
 from llmb.spec.follow_up_errors import keys_of
 from llmb.spec.overrides import FROM_OVERRIDES
 from llmb.spec.resolve_run import RunResolver
-from llmb.spec.spec_tables import Document
+from llmb.spec.spec_tables import Document, string_of
 from llmb.spec.targets import NamedTargets
-from llmb.values.errors import Fault
+from llmb.spec.words_of_other_tools import with_own_words
+from llmb.values.errors import Fault, LlmbError
 from llmb.values.frozen import table_of
 from llmb.values.texts.error_text import UNKNOWN_KEY
 from llmb.values.workload import RunSpec, SourceMap, Workload
@@ -49,12 +51,23 @@ def resolve(
         combination, name_errors = (each, ()) if _is_record(document) else targets.apply(each)
         found, run_errors = resolver.resolve(combination, suspects | {"target.name"} if name_errors else suspects)
         runs += found
-        hinted = add_hints((*name_errors, *run_errors), combination.tables, schedulers)
-        errors += [_locate(error, combination.source_map) for error in hinted]
+        if found_errors := (*name_errors, *run_errors):
+            hinted = add_hints(found_errors, combination.tables, schedulers, _words(combination, registry))
+            errors += [_locate(error, combination.source_map) for error in hinted]
     if errors:
         errors = [*_newer_llmb(document), *errors, *_other_plugins(document, registry)]
     valid = () if document.errors else tuple(runs)  # an unreadable override may be meant for any of them
     return Workload(file=document.file, runs=valid, notes=tuple(document.notes)), tuple(dict.fromkeys(errors))
+
+
+def _words(combination: Combination, registry: PluginRegistry) -> Mapping[str, str]:
+    """Return words for keys of the spec: those of the field, and those of the run's plugins if they can be loaded."""
+    hints: list[Mapping[str, str]] = []
+    with suppress(LlmbError):
+        hints.append(registry.scheduler(string_of(combination.tables, "target", "scheduler") or "").key_hints)
+    with suppress(LlmbError):
+        hints.append(registry.framework(framework_of(combination.recipe or "")).key_hints)
+    return with_own_words(*hints)
 
 
 def _newer_llmb(document: Document) -> list[Fault]:

@@ -58,17 +58,12 @@ OTHER_OPTIONS = (
 )
 """Options of sbatch that users may write into [target]. [target.sbatch] accepts any option."""
 
-KEYS_OF_OPTIONS = {
+KEY_HINTS = {
     **{name: f"target.sbatch.{name}" for name in OTHER_OPTIONS},
-    **{name: key.partition(" ")[0] for name, key in SET_BY_LLMB.items() if key and name not in OWN_KEYS},
-    "container-image": "workload.image",
+    **{name: key.partition(" ")[0] for name, key in SET_BY_LLMB.items() if name not in OWN_KEYS},
     "container-mounts": "mounts",
 }
-KEY_HINTS = {
-    **{name.replace("-", "_"): key for name, key in KEYS_OF_OPTIONS.items()},
-    **KEYS_OF_OPTIONS,
-}
-"""Options of sbatch, and of pyxis, as keys of [target], each with the key of the spec that sets it."""
+"""Options of sbatch and of pyxis, each with the key of the spec that sets it, if any."""
 
 
 def _from_environment(*names: str) -> Callable[[], str | None]:
