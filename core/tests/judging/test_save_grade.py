@@ -69,6 +69,16 @@ def test_the_record_names_the_log_and_has_no_target(tmp_path: Path, home: Path) 
     assert (record / "logs/a.log").stat().st_mode & 0o777 == 0o600
 
 
+def test_logs_of_one_name_are_copied_to_different_files(tmp_path: Path, home: Path) -> None:
+    logs = [tmp_path / name for name in ("x/a.log", "x/2.a.log", "y/a.log")]
+    for number, log in enumerate(logs):
+        log.parent.mkdir(exist_ok=True)
+        write_log(log, 7.0 + number / 100)
+    [run_id] = save(*logs).runs
+    copies = [path.read_bytes() for path in (home / "runs" / run_id / "logs").iterdir()]
+    assert sorted(copies) == sorted(log.read_bytes() for log in logs)
+
+
 def test_repeats_are_judged_together(tmp_path: Path) -> None:
     logs = [write_log(tmp_path / f"{number}.log", 7.0 + number / 100) for number in range(3)]
     graded = save(*logs, repeats=True)

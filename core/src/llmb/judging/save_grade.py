@@ -1,5 +1,6 @@
 """Recording graded logs as runs, so that they are listed, compared and reported like any other run."""
 
+import itertools
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -147,9 +148,10 @@ def imported_logs(record: RunRecord) -> list[Path]:
 def _copy_names(paths: Sequence[Path]) -> list[str]:
     """Return the name of each log's copy. Logs of the same name are numbered."""
     names: list[str] = []
-    for number, path in enumerate(paths):
+    for path in paths:
         name = unpacked_name(path)
-        names.append(f"{number}.{name}" if name in names else name)
+        numbered = (f"{number}.{name}" for number in itertools.count(len(names)))
+        names.append(name if name not in names else next(each for each in numbered if each not in names))
     return names
 
 
