@@ -312,6 +312,14 @@ def test_a_spec_that_is_damaged_stays_as_it_is_when_more_is_known_of_its_run(rec
     assert (record.directory / "run.toml").read_bytes() == damaged
 
 
+@pytest.mark.parametrize("damaged", ["provenance = 3", "model = []"])
+def test_a_spec_with_a_value_for_a_table_is_damaged(record: RunRecord, damaged: str) -> None:
+    file = record.directory / "run.toml"
+    file.write_text(f"{damaged}\n[workload]\ngpus = 8\n")
+    with pytest.raises(RecordError, match=r"run\.toml is damaged: it is no longer the spec of a run$"):
+        RunRecord(record.directory).spec()
+
+
 def test_a_spec_that_is_missing_is_not_created_when_more_is_known_of_its_run(record: RunRecord) -> None:
     (record.directory / "run.toml").unlink()
     with pytest.raises(RecordError, match=r"No such file or directory"):

@@ -103,7 +103,7 @@ class RunRecord:
         spec: dict[str, Any] = {}
         with suppress(UnicodeDecodeError, SpecError):
             spec = parse_toml((read_file(file) or b"").decode())
-        if not isinstance(spec.get("workload"), dict):
+        if "workload" not in spec or not all(isinstance(table, dict) for table in spec.values()):
             raise RecordError(f"{file} is damaged: it is no longer the spec of a run")
         return spec
 
