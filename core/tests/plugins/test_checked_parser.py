@@ -217,7 +217,7 @@ def test_a_parser_that_takes_too_long_is_stopped_with_its_line(monkeypatch: pyte
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Replace the clock of the time limit by one that parsers advance."""
     clock = Clock()
-    monkeypatch.setattr("llmb.logs.steps.parser_time_limit.time", SimpleNamespace(monotonic=lambda: clock.now_s))
+    monkeypatch.setattr("llmb.logs.time_limit.time", SimpleNamespace(monotonic=lambda: clock.now_s))
     return clock
 
 

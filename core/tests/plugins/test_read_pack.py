@@ -12,7 +12,7 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.logs.failures import patterns_in_time
+from llmb.logs.failures import match_patterns
 from llmb.logs.failures.commands_in_remedies import FIRST_ERRORS
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import PendingSweep, complete_stale_sweeps
@@ -318,7 +318,7 @@ def test_an_invalid_expression_of_a_pack_is_an_error_of_its_file(config: Path, k
 def test_an_expression_that_backtracks_is_left_out_with_a_warning(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, causes: list[str | None]
 ) -> None:
-    monkeypatch.setattr(patterns_in_time, "LIMIT_S", 0.2)
+    monkeypatch.setattr(match_patterns, "LIMIT_S", 0.2)
     table = {"needle": "bus", "cause": "a bus broke", key: "bus (?:a|a)*(b)"}
     write(config, "signatures.toml", tomli_w.dumps({"signatures": [table]}))
     log = tmp_path / "a.log"

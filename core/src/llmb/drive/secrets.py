@@ -16,10 +16,10 @@ from llmb.values.job_status import JobStatus
 from llmb.values.texts.error_text import hide_passwords
 
 SHOWN_CHARACTERS = 200
+"""The most characters of a running job's last line that are shown. The whole line is masked before it is cut."""
 
 LONGEST_WORD = 40
 """Longest part of a word that is left out at the beginning of a shown text, which may be a progress bar."""
-"""The most characters of a running job's last line that are shown. The whole line is masked before it is cut."""
 
 
 def missing_secrets(script: Script) -> list[str]:

@@ -8,7 +8,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from llmb.logs.steps.line_parser import LineParser, note_line
-from llmb.logs.steps.parser_time_limit import TooSlowError, time_limit
+from llmb.logs.time_limit import TooSlowError, time_limit
 from llmb.plugins import slow_hooks
 from llmb.values.steps import MOST_STEPS, LogParser, Notice, Step
 

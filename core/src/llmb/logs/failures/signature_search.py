@@ -14,7 +14,7 @@ import attrs
 
 from llmb.logs.ansi_escapes import PlainText, plain_text
 from llmb.logs.failures.failure_evidence import as_evidence
-from llmb.logs.failures.patterns_in_time import PatternMatcher, cause_in
+from llmb.logs.failures.match_patterns import PatternMatcher, cause_in
 from llmb.logs.processes import NOBODY, Process, expand_ranks
 from llmb.logs.rank_labels import split_label
 from llmb.logs.read_blocks import blocks_of, line_around, read_part

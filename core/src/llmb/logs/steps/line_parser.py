@@ -10,8 +10,8 @@ from llmb.logs.ansi_escapes import ESCAPE, without_escapes
 from llmb.logs.processes import rank_of_label
 from llmb.logs.rank_labels import rank_label
 from llmb.logs.search_many_texts import search_for
-from llmb.logs.steps.parser_time_limit import check_time
 from llmb.logs.steps.restarts import Numbering
+from llmb.logs.time_limit import check_time
 from llmb.values.steps import LogParser, Notice, Step
 
 BEFORE = 4 << 10
