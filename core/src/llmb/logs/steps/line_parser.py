@@ -168,7 +168,10 @@ class LineParser(LogParser):
             for item in read(line):
                 if isinstance(item, Step):
                     item.check()
-                    self.__add(log.numbering.take(item, self.__set_rank(item)), log, found)
+                    printed_by = self.label if item.rank is None else self.label + b"%d" % item.rank
+                    if self.label and (rank := rank_of_label(self.label)) is not None:
+                        item.rank = rank
+                    self.__add(log.numbering.take(item, printed_by), log, found)
                 else:
                     log.waiting.append(_as_notice(item))
                 if log.waiting and not log.numbering.undecided:
@@ -177,13 +180,6 @@ class LineParser(LogParser):
         except Exception as error:
             note_line(error, line)
             raise
-
-    def __set_rank(self, step: Step) -> bytes:
-        """Set the rank of a step to that of the label, and return what distinguishes the rank that printed the line."""
-        own = b"" if step.rank is None else b"%d" % step.rank
-        if self.label and (rank := rank_of_label(self.label)) is not None:
-            step.rank = rank
-        return self.label + own
 
     def __add(self, steps: Iterable[Step], log: _Log, found: list[Step | Notice]) -> None:
         for step in steps:
