@@ -103,7 +103,7 @@ def test_a_run_of_the_same_session_has_it_still(toy: Any) -> None:
 def test_a_target_that_does_not_respond_delays_no_cancel(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from llmb_toy.scheduler import Faulty
 
-    def refuse(_tickets: Any) -> None:
+    def refuse(_handles: Any) -> None:
         raise llmb.TargetError("no route to host")
 
     run_id = leave_waiting(toy, "first", "scheduler", scheduler="faulty")

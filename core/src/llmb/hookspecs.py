@@ -230,7 +230,7 @@ class SchedulerHooks(Protocol[OptionsT]):
         raise NotImplementedError
 
     @_first
-    def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
+    def poll(self, handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
         """Query the status of all jobs with one command, and return a status for each id.
 
         Raise TargetError if the scheduler cannot be queried.
@@ -238,7 +238,7 @@ class SchedulerHooks(Protocol[OptionsT]):
         raise NotImplementedError
 
     @_first
-    def history(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobHistory]:
+    def history(self, handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobHistory]:
         """Return the attempts of jobs that are over, and who cancelled them, for each id that the scheduler knows.
 
         Do not wait for a history that is not complete yet: return it with ``pending``, and core tries again. llmb
@@ -248,7 +248,7 @@ class SchedulerHooks(Protocol[OptionsT]):
         return {}
 
     @_first
-    def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
+    def cancel(self, handles: Sequence[JobHandle], host: Host) -> None:
         """Cancel these jobs and no others. Jobs that have ended are left unchanged.
 
         Core calls this hook again if the user cancels a run a second time: kill that job without a grace period.

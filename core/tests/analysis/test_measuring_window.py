@@ -72,11 +72,11 @@ def test_a_log_that_states_rates_in_the_place_of_times_is_measured_by_them(windo
         ([1, *range(10, 51, 10)], (20, 50), True),  # and the first
         ([10, 20, 30, 50], (10, 50), False),  # 40 was lost
         (range(10, 51, 10), (41, 49), False),  # no printed step is within
-        ([0, 49], (10, 49), False),  # two lines are no rhythm
+        ([0, 49], (10, 49), False),  # two lines have no log interval
         (range(50), (60, 70), False),
     ],
 )
-def test_a_window_is_complete_when_the_log_goes_through_it_at_its_rhythm(
+def test_a_window_is_complete_when_the_log_goes_through_it_at_its_log_interval(
     printed: Iterable[int], window: Window, complete: bool
 ) -> None:
     assert summarise(steps(printed), window).complete is complete

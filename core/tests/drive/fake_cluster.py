@@ -193,8 +193,8 @@ class FakeScheduler:
         cluster.markers[script.id] = cluster.jobs[-1].number
         return evolve(handle, job_id=cluster.jobs[-1].number)
 
-    def poll(self, tickets: Sequence[JobHandle], host: Any) -> Mapping[str, JobStatus]:
-        return self.target.call("poll", lambda: {each.id: self._status(each) for each in tickets})
+    def poll(self, handles: Sequence[JobHandle], host: Any) -> Mapping[str, JobStatus]:
+        return self.target.call("poll", lambda: {each.id: self._status(each) for each in handles})
 
     def _status(self, handle: JobHandle) -> JobStatus:
         jobs = self.target.cluster.jobs_of(handle.id)
@@ -206,15 +206,15 @@ class FakeScheduler:
         cause = "impossible" if job.state == "pending" and job.plan.never else job.cause
         return JobStatus(state=job.state, job_id=job.number, cause=cause, attempt=job.attempt)
 
-    def history(self, tickets: Sequence[JobHandle], host: Any) -> Mapping[str, JobHistory]:
-        return self.target.call("history", lambda: {each.id: self._history(each) for each in tickets})
+    def history(self, handles: Sequence[JobHandle], host: Any) -> Mapping[str, JobHistory]:
+        return self.target.call("history", lambda: {each.id: self._history(each) for each in handles})
 
     def _history(self, handle: JobHandle) -> JobHistory:
         job = self.target.cluster.jobs_of(handle.id)[-1]
         return JobHistory(pending=job.ended_for < job.plan.history_lag)
 
-    def cancel(self, tickets: Sequence[JobHandle], host: Any) -> None:
-        ids = {each.id for each in tickets}
+    def cancel(self, handles: Sequence[JobHandle], host: Any) -> None:
+        ids = {each.id for each in handles}
 
         def act() -> None:
             for job in self.target.cluster.jobs:

@@ -20,14 +20,14 @@ from llmb.values.steps import Step
 
 
 class Training:
-    """A run of 100 steps, of which every ``rhythm``-th is printed, and a clock."""
+    """A run of 100 steps, of which every ``log_interval``-th is printed, and a clock."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, step_time_s: float, rhythm: int) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, step_time_s: float, log_interval: int) -> None:
         self.now_s = 1000.0
         clock = SimpleNamespace(monotonic=lambda: self.now_s, time=lambda: self.now_s)
         monkeypatch.setattr(module, "time", clock)
         self.series = SimpleNamespace(
-            count=0, rhythm=rhythm, steps=[Step(step=n, time_s=step_time_s) for n in range(9)]
+            count=0, log_interval=log_interval, steps=[Step(step=n, time_s=step_time_s) for n in range(9)]
         )
         self.logs = SimpleNamespace(series=self.series, progress=self._progress, parser_error="")
         run: Any = SimpleNamespace(logs=self.logs, plan=SimpleNamespace(run=SimpleNamespace(steps=100)))
@@ -45,12 +45,12 @@ class Training:
 
 
 @pytest.mark.parametrize(
-    ("step_time_s", "rhythm", "first_s"), [(0.5, 1, 300), (100.0, 1, 500), (7.0, 10, 350), (3.0, 10, 300)]
+    ("step_time_s", "log_interval", "first_s"), [(0.5, 1, 300), (100.0, 1, 500), (7.0, 10, 350), (3.0, 10, 300)]
 )
 def test_a_pause_is_mentioned_if_it_is_unusual(
-    step_time_s: float, rhythm: int, first_s: float, monkeypatch: pytest.MonkeyPatch
+    step_time_s: float, log_interval: int, first_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    training = Training(monkeypatch, step_time_s, rhythm)
+    training = Training(monkeypatch, step_time_s, log_interval)
     assert training.details(0.0) == [""]
     assert training.details(first_s - 1) == []
     assert training.details(1) == ["no new step for 5 min"]

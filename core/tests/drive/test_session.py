@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from attrs import evolve
 
-from llmb.drive.poll_and_read_intervals import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S, PollAndReadIntervals
+from llmb.drive.poll_read_and_retry_intervals import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S, PollAndReadIntervals
 from llmb.drive.session import Session
 from llmb.drive.target_loop import TargetLoop
 from llmb.state_machine.events import Ended, Event, Note, Progress

@@ -25,7 +25,7 @@ from llmb.paths import runs_folder
 from llmb.plan_runs import RunPlan
 from llmb.plan_shared_tasks import TaskPlan
 from llmb.records.create_records import SweepRecorder
-from llmb.records.find_records import all_records
+from llmb.records.find_record_by_id import all_records
 from llmb.records.log_copies.copy_and_parse_logs import LogCopies
 from llmb.records.record import TASK_LOG, RunRecord
 from llmb.state_machine.events import Ended, Event, Planned

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from llmb import TargetError
-from llmb.hosts.ssh.config import read_ssh_config, seconds
+from llmb.hosts.ssh.read_config_files import read_ssh_config, seconds
 
 
 @pytest.mark.parametrize(

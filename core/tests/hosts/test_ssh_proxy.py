@@ -10,8 +10,8 @@ import fabric
 import pytest
 
 from llmb import TargetError
-from llmb.hosts.ssh.config import read_ssh_config
 from llmb.hosts.ssh.connection import Connection, connect
+from llmb.hosts.ssh.read_config_files import read_ssh_config
 
 
 @pytest.fixture

@@ -68,12 +68,12 @@ class Plugin(SchedulerHooks[Options]):
         return submit_detached(scripts, host)
 
     @hookimpl
-    def poll(self, tickets, host):
-        return poll_detached(tickets, host)
+    def poll(self, handles, host):
+        return poll_detached(handles, host)
 
     @hookimpl
-    def cancel(self, tickets, host):
-        return cancel_detached(tickets, host)
+    def cancel(self, handles, host):
+        return cancel_detached(handles, host)
 """,
     "extension": """
 class Plugin(ExtensionHooks):

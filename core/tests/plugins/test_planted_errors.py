@@ -199,10 +199,10 @@ IN_HOOKS = [
     scheduler("no status of a job", "poll() returned nothing for ",
               hook("poll(self)", "return {'x': JobStatus(state='running')}")),
     scheduler("a negative attempt", "poll() failed: InvalidValueError: JobStatus.attempt: invalid value -1; expected",
-              hook("poll(self, tickets)",
-                   "return {each.id: JobStatus(state='ended', attempt=-1) for each in tickets}")),
+              hook("poll(self, handles)",
+                   "return {each.id: JobStatus(state='ended', attempt=-1) for each in handles}")),
     scheduler("an unknown state", 'poll() failed: InvalidValueError: JobStatus.state: invalid value "queued"',
-              hook("poll(self, tickets)", "return {each.id: JobStatus(state='queued') for each in tickets}")),
+              hook("poll(self, handles)", "return {each.id: JobStatus(state='queued') for each in handles}")),
     scheduler("text as a parser", "parse_log() returned str; expected LogParser | None",
               hook("parse_log(self)", "return 'x'")),
 ]  # fmt: skip

@@ -79,7 +79,7 @@ def test_cancel_may_return_anything_and_a_generator_is_run_to_its_end(
 ) -> None:
     plugins.install("framework", name="plain")
     plugins.install(
-        "scheduler", LONG_JOB + hook("cancel(self, tickets, host)", f"{statement} cancel_detached(tickets, host)")
+        "scheduler", LONG_JOB + hook("cancel(self, handles, host)", f"{statement} cancel_detached(handles, host)")
     )
     [run] = run_llmb.json("run", plugins.spec(framework="plain", scheduler="odd"), "--detach")["runs"]
     [run] = run_llmb.json("cancel", run["run_id"])["runs"]

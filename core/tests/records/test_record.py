@@ -11,7 +11,7 @@ import pytest
 
 from llmb.paths import home_folder, runs_folder
 from llmb.records.create_records import PendingSweep, SweepRecorder
-from llmb.records.find_records import all_records, find_record
+from llmb.records.find_record_by_id import all_records, find_record
 from llmb.records.record import RunRecord
 from llmb.state_machine.events import AttemptStarted, Ended, Planned, Queued, Running, Submitting
 from llmb.values.errors import RecordError

@@ -67,10 +67,10 @@ SCRIPTS = [
     Planted("states_are_mapped", "a wrong meaning", "commands.py", '"CANCELLED": ("ended", "cancelled")',
             '"CANCELLED": ("ended", "failed")', "returns ended (failed) for a job in state CANCELLED"),
     Planted("absent_is_not_unreachable", "an unreachable host is empty", "commands.py",
-            '    lines = _run(host, [["poll", ticket.id, ticket.directory] for ticket in tickets]).splitlines()\n',
-            '    calls = [["poll", ticket.id, ticket.directory] for ticket in tickets]\n'
+            '    lines = _run(host, [["poll", handle.id, handle.directory] for handle in handles]).splitlines()\n',
+            '    calls = [["poll", handle.id, handle.directory] for handle in handles]\n'
             "    try:\n        lines = _run(host, calls).splitlines()\n"
-            '    except TargetError:\n        return {each.id: JobStatus(state="absent") for each in tickets}\n',
+            '    except TargetError:\n        return {each.id: JobStatus(state="absent") for each in handles}\n',
             "if the host cannot be reached, poll() returns absent; raise TargetError"),
 ]  # fmt: skip
 """Errors that need no job."""
@@ -94,9 +94,9 @@ AWAIT_TWO = (
 
 HISTORY = """
     @hookimpl
-    def history(self, tickets, host):
+    def history(self, handles, host):
         from llmb import Attempt, JobHistory
-        return {each.id: JobHistory(attempts=(Attempt(attempt=0, start=1.8e12),)) for each in tickets}
+        return {each.id: JobHistory(attempts=(Attempt(attempt=0, start=1.8e12),)) for each in handles}
 
     @hookimpl
     def cancel"""

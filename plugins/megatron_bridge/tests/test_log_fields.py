@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from llmb_megatron_bridge.iteration_line_fields import Meanings, read_fields
 from llmb_megatron_bridge.log import MegatronLog
-from llmb_megatron_bridge.log_fields import Meanings, read_fields
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ class Choosy(Detached):
         """Submit all but tasks and runs in FP8."""
         refused = [script for script in scripts if "-fp8-" in script.id or script.check]
         told = {"refused": "no FP8 after noon", "remedy": "come back in the morning"}
-        tickets = {script.id: JobHandle(id=script.id, directory=script.directory, **told) for script in refused}
-        return tickets | dict(super().submit([script for script in scripts if script not in refused], host))
+        handles = {script.id: JobHandle(id=script.id, directory=script.directory, **told) for script in refused}
+        return handles | dict(super().submit([script for script in scripts if script not in refused], host))
 
 
 class Faulty(Detached):
@@ -59,16 +59,16 @@ class Faulty(Detached):
         return super().submit(scripts, host)
 
     @hookimpl
-    def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
+    def poll(self, handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
         """Poll, unless the test has an error."""
-        self.errors.get("poll", no_error)(tickets)
-        return super().poll(tickets, host)
+        self.errors.get("poll", no_error)(handles)
+        return super().poll(handles, host)
 
     @hookimpl
-    def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
+    def cancel(self, handles: Sequence[JobHandle], host: Host) -> None:
         """Cancel, unless the test has an error."""
-        self.errors.get("cancel", no_error)(tickets)
-        super().cancel(tickets, host)
+        self.errors.get("cancel", no_error)(handles)
+        super().cancel(handles, host)
 
 
 def no_error(_units: object) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, StepTime, finite_or_none, possible
-from llmb.values.steps import Step, rhythm
+from llmb.values.steps import Step, find_log_interval
 from llmb.values.types.numbers import PositiveInt
 
 if TYPE_CHECKING:  # listing runs does not load the classes of specs
@@ -88,7 +88,7 @@ def summarise(steps: Sequence[Step], window: Window) -> Summary:
     a single step.
 
     A window is complete if its last step is measured and no step is missing. A step is missing if a gap between two
-    printed steps, or between a printed step and an edge of the window, is wider than the `rhythm` of the log.
+    printed steps, or between a printed step and an edge of the window, is wider than the log interval.
     """
     numbers = [step.step for step in steps]
     chosen = [steps[index] for index in _indices(numbers, window)]
@@ -144,7 +144,7 @@ def _without_gaps(numbers: Sequence[int], window: Window) -> bool:
         return True
     first, last = window
     edges = [first - 1, *(numbers[index] for index in _indices(numbers, window)), last + 1]
-    widest = rhythm(numbers)
+    widest = find_log_interval(numbers)
     return all(after - before <= widest for before, after in itertools.pairwise(edges))
 
 

@@ -14,7 +14,7 @@ from llmb.hookspecs import DoctorCheck
 from llmb.plan_runs import plan_run
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.choose_point import example_points
+from llmb.spec.choose_published_point import example_points
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.resolve_run import RunResolver
 from llmb.values.errors import LlmbError

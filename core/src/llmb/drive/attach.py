@@ -10,7 +10,7 @@ from llmb.hosts.host_connections import HostConnections
 from llmb.plan_runs import RunPlan, plan_run
 from llmb.plugins.find_peak_flops import find_peak_flops
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.find_records import all_records, find_record, open_record
+from llmb.records.find_record_by_id import all_records, find_record, open_record
 from llmb.records.index.run_filters import is_filter
 from llmb.records.index.select_runs import check_cancel_filter, select_unfinished
 from llmb.records.record import RunRecord

@@ -50,7 +50,7 @@ class EffectRunner:
     def cancel(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Cancel jobs, once for each request of the user. Raise TargetError."""
         self._secrets.remove(self.units.runs[unit.id].plan.script for unit, _ in units)
-        self.group.scheduler.cancel(tickets=[self._handle(*each) for each in units], host=self.group.host)
+        self.group.scheduler.cancel(handles=[self._handle(*each) for each in units], host=self.group.host)
         yield from ((unit, CancelDone(state.cancel_requested)) for unit, state in units)
 
     def submit(self, units: UnitStates) -> Iterator[UnitObservation]:
@@ -104,7 +104,7 @@ class EffectRunner:
         new = [each for each in units if not self.finalizer.is_waiting(each.unit.id)]
         never = [self._handle(*each) for each in new if each.state.job_status and each.state.job_status.unsatisfiable]
         if never:
-            self.group.scheduler.cancel(tickets=never, host=self.group.host)
+            self.group.scheduler.cancel(handles=never, host=self.group.host)
         if runs := [each for each in units if each.unit.kind == "run"]:
             refused = [each for each in runs if each.state.job_status and each.state.job_status.cause == "refused"]
             self.tasks.release(refused)

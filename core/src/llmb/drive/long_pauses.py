@@ -16,5 +16,5 @@ def is_long_pause(paused_s: float, series: StepSeries, *, if_unknown: bool) -> b
     """Check whether a time without a new step is unusual, or return ``if_unknown`` if the usual time is not known."""
     if paused_s < PAUSE_S:
         return False
-    usual_s = estimate_duration_s(series.steps, series.rhythm)
+    usual_s = estimate_duration_s(series.steps, series.log_interval)
     return if_unknown if usual_s is None else paused_s >= PAUSE_FACTOR * usual_s

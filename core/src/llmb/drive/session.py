@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import attrs
 
 from llmb.drive.notify import Notifier
-from llmb.drive.poll_and_read_intervals import PollAndReadIntervals
+from llmb.drive.poll_read_and_retry_intervals import PollAndReadIntervals
 from llmb.drive.session_run import SessionRun
 from llmb.drive.target_group import Groups, group_key
 from llmb.drive.target_loop import TargetLoop

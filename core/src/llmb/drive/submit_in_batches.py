@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from threading import Thread
 
-from llmb.drive.admit_runs import BATCH, Admission
+from llmb.drive.admit_waiting_runs import BATCH, Admission
 from llmb.drive.due_effects import DueEffects
 from llmb.drive.effects import EffectRunner
 from llmb.drive.transitions import Transitions

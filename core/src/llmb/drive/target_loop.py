@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from llmb.drive.admit_runs import FIRST_BATCH, Admission
+from llmb.drive.admit_waiting_runs import FIRST_BATCH, Admission
 from llmb.drive.due_effects import DueEffects
 from llmb.drive.effects import EffectRunner
-from llmb.drive.poll_and_read_intervals import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
+from llmb.drive.poll_read_and_retry_intervals import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.progress_files import ProgressFiles
 from llmb.drive.requeues import note_requeues

@@ -48,26 +48,26 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHa
     return {script.id: JobHandle(id=script.id, directory=script.directory) for script in scripts}
 
 
-def poll_detached(tickets: Iterable[JobHandle], host: Host) -> Mapping[str, JobStatus]:
+def poll_detached(handles: Iterable[JobHandle], host: Host) -> Mapping[str, JobStatus]:
     """Return the status of each job, queried with one command.
 
     If the supervisor of a job was killed, end the rest of the job and record it as lost. Raise TargetError if the host
     cannot be reached or a status cannot be determined.
     """
-    calls = [shlex.join(["poll", ticket.id, ticket.directory]) for ticket in tickets]
+    calls = [shlex.join(["poll", handle.id, handle.directory]) for handle in handles]
     if not calls:
         return {}
     lines = _run(host, "\n".join(calls)).removesuffix("\n").split("\n")  # a reason may contain other line separators
     return dict(_status(line) for line in lines)
 
 
-def cancel_detached(tickets: Iterable[JobHandle], host: Host) -> None:
+def cancel_detached(handles: Iterable[JobHandle], host: Host) -> None:
     """Cancel jobs: send SIGTERM, and SIGKILL to all processes left when the job or its grace period has ended.
 
     A job that is cancelled for the second time gets no grace period. Jobs that have ended are left alone. A job that is
     not started yet is cancelled as soon as it is submitted. Raise TargetError if a job cannot be cancelled.
     """
-    _run(host, "\n".join(shlex.join(["cancel", ticket.directory]) for ticket in tickets))
+    _run(host, "\n".join(shlex.join(["cancel", handle.directory]) for handle in handles))
 
 
 def _submission(script: Script) -> str:

@@ -26,7 +26,7 @@ PROJECT = "llmb"  # the name under which pluggy marks hooks
 RAISED_BY_HOOKS: tuple[type[LlmbError], ...] = (SpecError, RecipeError, TargetError)
 """What the hooks of frameworks and schedulers raise by contract. These errors are for the user as they are."""
 
-ID_ARGUMENTS = {"submit": "scripts", "poll": "tickets"}
+ID_ARGUMENTS = {"submit": "scripts", "poll": "handles"}
 """The hooks that return a value for each id, with the argument that has these ids."""
 
 

@@ -18,7 +18,7 @@ from llmb.analysis.slow_ranks import RankComparison
 from llmb.analysis.steady_state import SteadyState
 from llmb.files import is_locked
 from llmb.logs.steps.steps_csv import StepColumns, read_steps_csv
-from llmb.records.find_records import find_record
+from llmb.records.find_record_by_id import find_record
 from llmb.records.last_progress import RunProgress, read_progress
 from llmb.records.record import RunRecord
 from llmb.records.record_files import read_file

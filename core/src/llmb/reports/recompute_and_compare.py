@@ -22,7 +22,7 @@ from llmb.records.log_copies.copy_and_parse_logs import LogCopies
 from llmb.records.provenance import find_other_gpus
 from llmb.records.record import RunRecord
 from llmb.reports.bundle_files import describe_files, report_tables, without_folder, write_files
-from llmb.spec.choose_point import published_point
+from llmb.spec.choose_published_point import published_point
 from llmb.spec.spec_of_run import import_run
 from llmb.spec.spec_tables import string_of
 from llmb.values.errors import LlmbError, LogError, RecordError, SpecError

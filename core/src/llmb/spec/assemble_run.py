@@ -9,7 +9,7 @@ from llmb.analysis.verdict import TOLERANCE
 from llmb.hookspecs import SchedulerHooks
 from llmb.paths import home_folder
 from llmb.spec.check_values import check_place
-from llmb.spec.choose_point import published_degree
+from llmb.spec.choose_published_point import published_degree
 from llmb.spec.published_baseline import published_steps
 from llmb.spec.spec_tables import flat
 from llmb.spec.workload_tables import SpecTables, TargetTable, WorkloadTable

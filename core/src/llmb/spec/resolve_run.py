@@ -15,7 +15,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
 from llmb.spec.assemble_run import assemble_run, assemble_target
 from llmb.spec.check_values import check_place
-from llmb.spec.choose_point import choose_point, published_points, select_variant
+from llmb.spec.choose_published_point import choose_point, published_points, select_variant
 from llmb.spec.cross_checks import find_conflicts
 from llmb.spec.decode import TableDecoder, decode_options
 from llmb.spec.expand_sweep import Combination

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.choose_point import check_gpus, example_points, for_arguments, published_point
+from llmb.spec.choose_published_point import check_gpus, example_points, for_arguments, published_point
 from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators, unknown_gpu_type
 from llmb.spec.spec_tables import Document

@@ -9,7 +9,7 @@ import attrs
 from llmb.plugins.addresses import is_file_address
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import sort_dtypes, sort_gpu_types
-from llmb.spec.choose_point import example_points
+from llmb.spec.choose_published_point import example_points
 from llmb.spec.resolve_run import known_accelerators
 from llmb.spec.targets import rank_schedulers
 from llmb.values.recipe import Recipe

@@ -43,12 +43,12 @@ class AnyScheduler(SchedulerHooks[NoOptions]):
         return {}
 
     @hookimpl
-    def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
+    def poll(self, handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
         """Return no status."""
         return {}
 
     @hookimpl
-    def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
+    def cancel(self, handles: Sequence[JobHandle], host: Host) -> None:
         """Cancel nothing."""
 
 

@@ -114,18 +114,18 @@ class LiveJobs:
 
     def cancel(self, job: Job) -> None:
         """Cancel a job."""
-        self._contract.plugin.cancel(tickets=[self._ticket(self._scripts[job.id])], host=self.host)
+        self._contract.plugin.cancel(handles=[self._handle(self._scripts[job.id])], host=self.host)
 
     def poll(self, job: Job) -> JobStatus:
         """Return the status of a job, which need not be submitted."""
-        ticket = self._ticket(self._contract.build(job))
-        status: JobStatus = self._contract.plugin.poll(tickets=[ticket], host=self.host)[job.id]
+        handle = self._handle(self._contract.build(job))
+        status: JobStatus = self._contract.plugin.poll(handles=[handle], host=self.host)[job.id]
         return status
 
     def history(self, job: Job) -> JobHistory:
         """Return the history of a job, empty if the scheduler does not know the job."""
         found: Mapping[str, JobHistory]
-        found = self._contract.plugin.history(tickets=[self._ticket(self._scripts[job.id])], host=self.host)
+        found = self._contract.plugin.history(handles=[self._handle(self._scripts[job.id])], host=self.host)
         return found.get(job.id, JobHistory())
 
     def await_end(self, job: Job) -> JobStatus:
@@ -144,8 +144,8 @@ class LiveJobs:
 
     def _ended(self, job: Job) -> JobStatus | None:
         """Poll all jobs. Return the status of this job if it has ended."""
-        tickets = [self._ticket(script) for script in self._scripts.values()]
-        self._statuses = dict(self._contract.plugin.poll(tickets=tickets, host=self.host))
+        handles = [self._handle(script) for script in self._scripts.values()]
+        self._statuses = dict(self._contract.plugin.poll(handles=handles, host=self.host))
         status = self._statuses[job.id]
         return status if status.state == "ended" else None
 
@@ -195,20 +195,20 @@ class LiveJobs:
         lines = self.host.run(f"{shlex.join(['tail', '-qn', '3', '--', *logs])} 2>/dev/null").stdout.splitlines()
         return f"; the logs end with: {' | '.join(lines)}" if lines else ""
 
-    def _ticket(self, script: Script) -> JobHandle:
+    def _handle(self, script: Script) -> JobHandle:
         return JobHandle(id=script.id, directory=script.directory)
 
     def end(self) -> None:
         """Cancel the jobs that still run, and remove the folder."""
         with contextlib.suppress(LlmbError):
-            tickets = [
-                self._ticket(script)
+            handles = [
+                self._handle(script)
                 for script in self._scripts.values()
                 if self._statuses.get(script.id, JobStatus(state="unknown")).state != "ended"
             ]
-            if tickets:
+            if handles:
                 for _ in range(2):  # the second call grants no grace period
-                    self._contract.plugin.cancel(tickets=tickets, host=self.host)
+                    self._contract.plugin.cancel(handles=handles, host=self.host)
             self.host.run(shlex.join(["rm", "-rf", "--", self.workdir]))
 
 

@@ -15,7 +15,7 @@ from llmb.values.job_status import JobHandle, JobState, JobStatus
 from llmb.values.toml_files import read_toml
 
 JOB_ID = "8"
-TICKET = JobHandle(id="contract", directory=DIRECTORY, job_id=JOB_ID)
+HANDLE = JobHandle(id="contract", directory=DIRECTORY, job_id=JOB_ID)
 WORDS = tuple(each for each in (*get_args(JobState), *get_args(Cause)) if each not in ("", "ended"))
 """The meanings that a state may have in states.toml."""
 
@@ -87,8 +87,8 @@ class StateContract(SchedulerJobs):
         return outputs, states
 
     def _status(self, host: AnsweringHost) -> JobStatus:
-        statuses: Mapping[str, JobStatus] = self.plugin.poll(tickets=[TICKET], host=host)
-        return statuses[TICKET.id]
+        statuses: Mapping[str, JobStatus] = self.plugin.poll(handles=[HANDLE], host=host)
+        return statuses[HANDLE.id]
 
     def test_absent_is_not_unreachable(self) -> None:
         """poll() raises TargetError if the host or the scheduler does not respond: the job may still run."""
@@ -104,7 +104,7 @@ class StateContract(SchedulerJobs):
 
 def _fill(text: str, state: str) -> str:
     """Return an output of states.toml for a job in this state."""
-    values = {"id": TICKET.id, "directory": DIRECTORY, "job_id": JOB_ID, "state": state}
+    values = {"id": HANDLE.id, "directory": DIRECTORY, "job_id": JOB_ID, "state": state}
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", value)
     return text

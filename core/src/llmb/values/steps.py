@@ -97,7 +97,7 @@ class RankTimes:
     times_s: Mapping[int, float]
 
 
-def rhythm(numbers: Sequence[int]) -> int:
+def find_log_interval(numbers: Sequence[int]) -> int:
     """Return the most common distance between printed steps, or 1 if none occurs twice. A log may print every tenth."""
     gaps = Counter(map(sub, numbers[1:], numbers))
     gap, seen = gaps.most_common(1)[0] if gaps else (1, 0)

@@ -146,17 +146,17 @@ class Local(SchedulerHooks[LocalOptions]):
         return handles
 
     @hookimpl
-    def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
+    def poll(self, handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
         """Query all jobs with one command, and remove the containers of killed jobs."""
-        statuses = poll_detached(tickets, host)
-        ended = [ticket for ticket in tickets if statuses[ticket.id].state == "ended"]
-        remove_containers([ticket for ticket in ended if statuses[ticket.id].cause != "completed"], host)
+        statuses = poll_detached(handles, host)
+        ended = [handle for handle in handles if statuses[handle.id].state == "ended"]
+        remove_containers([handle for handle in ended if statuses[handle.id].cause != "completed"], host)
         return statuses
 
     @hookimpl
-    def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
+    def cancel(self, handles: Sequence[JobHandle], host: Host) -> None:
         """Send SIGTERM, then SIGKILL, to all processes of these jobs."""
-        cancel_detached(tickets, host)
+        cancel_detached(handles, host)
 
 
 def _engines(target: Target[LocalOptions]) -> tuple[RuntimeName, ...]:

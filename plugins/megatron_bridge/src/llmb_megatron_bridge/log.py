@@ -34,9 +34,9 @@ from typing import Literal
 import attrs
 
 from llmb import LineParser, Notice, Step
-from llmb_megatron_bridge.log_fields import Meanings, read_fields, unwrap
+from llmb_megatron_bridge.iteration_line_fields import Meanings, read_fields, unwrap
+from llmb_megatron_bridge.pair_step_lines import StepTime, StepTimes
 from llmb_megatron_bridge.rank_timers import COMPUTE, RANK, SAVED, TIMERS, RankTimers, checkpoint_of
-from llmb_megatron_bridge.step_times import StepTime, StepTimes
 
 _TIME = b"elapsed time per iteration"
 _LAST_FIELD = b"number of nan iterations: "

@@ -10,12 +10,12 @@ from llmb_slurm.poll import find_jobs
 TIMEOUT_S = 600.0
 
 
-def cancel_jobs(tickets: Sequence[JobHandle], host: Host) -> None:
+def cancel_jobs(handles: Sequence[JobHandle], host: Host) -> None:
     """Cancel these jobs, found by their ids or marks, and no others. Jobs that have ended are left alone.
 
     Raise TargetError if Slurm does not respond, or does not cancel one of them.
     """
-    job_ids = find_jobs(tickets, host)
+    job_ids = find_jobs(handles, host)
     if not job_ids:
         return
     script = f"{queries('cancel.sh')}\n{shlex.join(['cancel', *job_ids])}"

@@ -52,13 +52,13 @@ class OtherStart:
     nodes: tuple[str, ...]
 
 
-def query_history(tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobHistory]:
+def query_history(handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobHistory]:
     """Return the history of each job. Raise TargetError if the host does not respond.
 
     One command queries sacct for all jobs. A second one follows if a job was preempted.
     """
-    known = {each.id: each for each in tickets if each.job_id}
-    ids = ",".join(each.job_id for each in tickets if each.job_id)
+    known = {each.id: each for each in handles if each.job_id}
+    ids = ",".join(each.job_id for each in handles if each.job_id)
     if not ids:
         return {}
     output = run_functions(host, f"query_history {shlex.quote(ids)}", "sacct")
@@ -67,7 +67,7 @@ def query_history(tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobH
         note = WITHOUT_ACCOUNTING.format("is disabled" if header == "disabled" else "does not respond")
         return {name: JobHistory(note=note) for name in known}
     starts = [start for line in lines if (start := parse_start(line))]
-    found = {name: [each for each in starts if _is_of(each, ticket)] for name, ticket in known.items()}
+    found = {name: [each for each in starts if _is_of(each, handle)] for name, handle in known.items()}
     others = _query_starts_after_preemptions(list(found.values()), host)
     return {name: _history(rows, others) for name, rows in found.items()}
 
@@ -94,9 +94,9 @@ def parse_start(line: str) -> Start | None:
     )
 
 
-def _is_of(start: Start, ticket: JobHandle) -> bool:
-    """Check whether a start is one of a ticket's job. Earlier jobs have the same id too, if the ids began again."""
-    return start.job_id == ticket.job_id and is_accounted_to(ticket, start.name, start.folder)
+def _is_of(start: Start, handle: JobHandle) -> bool:
+    """Check whether a start is one of a handle's job. Earlier jobs have the same id too, if the ids began again."""
+    return start.job_id == handle.job_id and is_accounted_to(handle, start.name, start.folder)
 
 
 def _query_starts_after_preemptions(jobs: Iterable[Sequence[Start]], host: Host) -> Sequence[OtherStart]:

@@ -48,14 +48,14 @@ class Accounting:
     enabled: bool = True
 
 
-def is_directory_of(ticket: JobHandle, folder: str) -> bool:
-    """Check whether a job was submitted in a ticket's directory. Another path may lead to the same directory."""
-    return PurePosixPath(folder).name == PurePosixPath(ticket.directory).name
+def is_directory_of(handle: JobHandle, folder: str) -> bool:
+    """Check whether a job was submitted in a handle's directory. Another path may lead to the same directory."""
+    return PurePosixPath(folder).name == PurePosixPath(handle.directory).name
 
 
-def is_accounted_to(ticket: JobHandle, name: str, folder: str) -> bool:
-    """Check whether a row of sacct is of a ticket's job, by name, or by directory if the job was renamed."""
-    return name in (ticket.id, NOT_YET_NAMED) or is_directory_of(ticket, folder)
+def is_accounted_to(handle: JobHandle, name: str, folder: str) -> bool:
+    """Check whether a row of sacct is of a handle's job, by name, or by directory if the job was renamed."""
+    return name in (handle.id, NOT_YET_NAMED) or is_directory_of(handle, folder)
 
 
 def parse_squeue_line(line: str) -> JobRow | None:

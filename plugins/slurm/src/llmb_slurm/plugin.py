@@ -35,7 +35,7 @@ from llmb_slurm.cancel import cancel_jobs
 from llmb_slurm.choose_runtime import choose_runtime
 from llmb_slurm.container_images import import_task
 from llmb_slurm.doctor_checks.cluster import check_cluster
-from llmb_slurm.doctor_checks.job import check_job
+from llmb_slurm.doctor_checks.time_limit_memory_mpi import check_job
 from llmb_slurm.job_history import query_history
 from llmb_slurm.job_script import batch_script, phase_logs, provenance_script
 from llmb_slurm.log_messages import ForeignSlurmMessages, SlurmMessages
@@ -120,19 +120,19 @@ class Slurm(SchedulerHooks[SlurmOptions]):
         return submit_jobs(scripts, host)
 
     @hookimpl
-    def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
+    def poll(self, handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
         """Query all jobs with one squeue, and with sacct those that have left the queue."""
-        return poll_jobs(tickets, host)
+        return poll_jobs(handles, host)
 
     @hookimpl
-    def history(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobHistory]:
+    def history(self, handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobHistory]:
         """Query sacct for all starts of these jobs, and for the user who cancelled them."""
-        return query_history(tickets, host)
+        return query_history(handles, host)
 
     @hookimpl
-    def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
+    def cancel(self, handles: Sequence[JobHandle], host: Host) -> None:
         """Cancel these jobs with scancel."""
-        cancel_jobs(tickets, host)
+        cancel_jobs(handles, host)
 
 
 def _notes(job: Job, target: Target[SlurmOptions], environ: Mapping[str, str]) -> tuple[str, ...]:

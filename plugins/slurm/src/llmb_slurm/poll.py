@@ -36,33 +36,33 @@ class JobFiles:
     ended: tuple[str, int, str] | None
 
 
-def poll_jobs(tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
+def poll_jobs(handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
     """Return the status of each job. Raise TargetError if Slurm or the host does not respond.
 
     One command queries squeue. A second one reads the directories of jobs that may have ended, and a third one queries
     sacct for jobs that have left the queue.
     """
-    ids, queue = _query_queue(tickets, host)
-    statuses = {each.id: job_status(row) for each in tickets if (row := _find_row(each, ids.get(each.id, ""), queue))}
-    over = [each for each in tickets if each.id in ids and _may_have_ended(statuses.get(each.id))]
+    ids, queue = _query_queue(handles, host)
+    statuses = {each.id: job_status(row) for each in handles if (row := _find_row(each, ids.get(each.id, ""), queue))}
+    over = [each for each in handles if each.id in ids and _may_have_ended(statuses.get(each.id))]
     files = _read_directories(over, statuses, host)
     jobs = {each.id: files[each.id].claim or ids[each.id] for each in over}  # without a claim, a job did nothing
     accounting = _query_accounting({jobs[each.id] for each in over if not _find_row(each, jobs[each.id], queue)}, host)
     ended = {each.id: _resolve_status(each, jobs[each.id], files[each.id], queue, accounting) for each in over}
-    absent = {each.id: JobStatus(state="absent") for each in tickets}
+    absent = {each.id: JobStatus(state="absent") for each in handles}
     return {**absent, **statuses, **ended}
 
 
-def find_jobs(tickets: Sequence[JobHandle], host: Host) -> list[str]:
+def find_jobs(handles: Sequence[JobHandle], host: Host) -> list[str]:
     """Return the Slurm ids of those jobs that are in the queue. Raise TargetError if there is no answer."""
-    ids, queue = _query_queue(tickets, host)
-    return [row.job_id for each in tickets if (row := _find_row(each, ids.get(each.id, ""), queue))]
+    ids, queue = _query_queue(handles, host)
+    return [row.job_id for each in handles if (row := _find_row(each, ids.get(each.id, ""), queue))]
 
 
-def _query_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, str], dict[str, JobRow]]:
+def _query_queue(handles: Sequence[JobHandle], host: Host) -> tuple[dict[str, str], dict[str, JobRow]]:
     """Return the Slurm id of each job that has one, by llmb's id, and the rows of the queue by Slurm id."""
-    known = {each.id: each.job_id for each in tickets if each.job_id}
-    searches = [shlex.join(["find_job_id", each.id, each.directory]) for each in tickets if not each.job_id]
+    known = {each.id: each.job_id for each in handles if each.job_id}
+    searches = [shlex.join(["find_job_id", each.id, each.directory]) for each in handles if not each.job_id]
     wanted = "" if searches else ",".join(known.values())  # a job without an id is found by its mark, so query all jobs
     calls = "\n".join([*searches, f"query_queue {shlex.quote(wanted)} || exit 1"])
     lines = run_functions(host, calls, "squeue").splitlines()
@@ -74,14 +74,14 @@ def _query_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, st
     marks = {found[0]: row.job_id for row in by_age if (found := ANY_MARK.search(row.comment))}
     known |= {
         each.id: marks[mark]
-        for each in tickets
+        for each in handles
         if each.id not in known and (mark := job_mark(each.id, each.directory)) in marks
     }
     return known, queue
 
 
-def _find_row(ticket: JobHandle, job_id: str, queue: Mapping[str, JobRow]) -> JobRow | None:
-    """Return the row of a ticket's job, or None if the queue lacks the job or the id belongs to another job.
+def _find_row(handle: JobHandle, job_id: str, queue: Mapping[str, JobRow]) -> JobRow | None:
+    """Return the row of a handle's job, or None if the queue lacks the job or the id belongs to another job.
 
     A controller that lost its state gives the ids of earlier jobs to new ones. A site may change the name of a job and
     its comment, so each of them identifies the job, and so does its directory. The key of the directory does not count,
@@ -90,13 +90,13 @@ def _find_row(ticket: JobHandle, job_id: str, queue: Mapping[str, JobRow]) -> Jo
     row = queue.get(job_id)
     if row is None:
         return None
-    is_named = row.name == ticket.id or f"{MARK}{ticket.id} " in row.comment
-    return row if is_named or is_directory_of(ticket, row.folder) else None
+    is_named = row.name == handle.id or f"{MARK}{handle.id} " in row.comment
+    return row if is_named or is_directory_of(handle, row.folder) else None
 
 
-def _find_in_accounting(ticket: JobHandle, job_id: str, accounting: Accounting) -> JobRow | None:
-    """Return the last row of a ticket's job, or None. Accounting has no comment."""
-    own = [row for row in accounting.rows.get(job_id, []) if is_accounted_to(ticket, row.name, row.folder)]
+def _find_in_accounting(handle: JobHandle, job_id: str, accounting: Accounting) -> JobRow | None:
+    """Return the last row of a handle's job, or None. Accounting has no comment."""
+    own = [row for row in accounting.rows.get(job_id, []) if is_accounted_to(handle, row.name, row.folder)]
     return own[-1] if own else None
 
 
@@ -136,12 +136,12 @@ def _query_accounting(job_ids: Iterable[str], host: Host) -> Accounting:
 
 
 def _resolve_status(
-    ticket: JobHandle, job_id: str, files: JobFiles, queue: Mapping[str, JobRow], accounting: Accounting
+    handle: JobHandle, job_id: str, files: JobFiles, queue: Mapping[str, JobRow], accounting: Accounting
 ) -> JobStatus:
     """Return the status of a job that may have ended, from the queue, accounting and its directory, in this order."""
-    row = _find_row(ticket, job_id, queue)
+    row = _find_row(handle, job_id, queue)
     if row is None:
-        row = _find_in_accounting(ticket, job_id, accounting)
+        row = _find_in_accounting(handle, job_id, accounting)
         row = row if row and job_stage(row) == "ended" else None
     if row is not None:
         return _with_files(job_status(row), files)

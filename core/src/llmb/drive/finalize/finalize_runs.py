@@ -97,9 +97,9 @@ class RunFinalizer:
     def _query_histories(self, units: UnitStates) -> Mapping[str, JobHistory]:
         """Return what the scheduler knows of these jobs. An error of the plugin is a note. Raise TargetError."""
         handles = [self._runs[unit.id].handle(state) for unit, state in units]
-        tickets = [attrs.evolve(each, job_id=self._statuses[each.id].job_id or each.job_id) for each in handles]
+        handles = [attrs.evolve(each, job_id=self._statuses[each.id].job_id or each.job_id) for each in handles]
         try:
-            found: Mapping[str, JobHistory] = self._group.scheduler.history(tickets=tickets, host=self._group.host)
+            found: Mapping[str, JobHistory] = self._group.scheduler.history(handles=handles, host=self._group.host)
         except PluginError as error:
             self._notes.append(f"the attempts of jobs are unknown: {error}")
             return {}

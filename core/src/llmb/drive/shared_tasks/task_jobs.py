@@ -75,7 +75,7 @@ def poll_jobs(jobs: Iterable[tuple[JobHandle, RunsOn]], group: TargetGroup) -> M
     """
     on_host, on_scheduler = _split(jobs)
     found = dict(poll_detached(on_host, group.host)) if on_host else {}
-    return found | (dict(group.scheduler.poll(tickets=on_scheduler, host=group.host)) if on_scheduler else {})
+    return found | (dict(group.scheduler.poll(handles=on_scheduler, host=group.host)) if on_scheduler else {})
 
 
 def cancel_tasks(tasks: Iterable[TaskPlan], group: TargetGroup) -> None:
@@ -84,7 +84,7 @@ def cancel_tasks(tasks: Iterable[TaskPlan], group: TargetGroup) -> None:
     if on_host:
         cancel_detached(on_host, group.host)
     if on_scheduler:
-        group.scheduler.cancel(tickets=on_scheduler, host=group.host)
+        group.scheduler.cancel(handles=on_scheduler, host=group.host)
 
 
 def task_handle(task: TaskPlan) -> JobHandle:

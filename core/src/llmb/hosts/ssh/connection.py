@@ -15,8 +15,8 @@ from paramiko import ChannelException, SSHException
 from paramiko.ssh_exception import NoValidConnectionsError
 
 from llmb.hosts.ssh.authentication import PublicKeys
-from llmb.hosts.ssh.config import read_ssh_config, seconds
 from llmb.hosts.ssh.known_hosts import KnownHost
+from llmb.hosts.ssh.read_config_files import read_ssh_config, seconds
 from llmb.hosts.ssh.timeouts import CONNECT_TIMEOUT_S, KEEPALIVE_S
 from llmb.hosts.ssh.transport import create_transport, describe_incompatibility
 from llmb.values.errors import TargetError, UnreachableError

@@ -2,123 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from typing import overload
+from collections.abc import Iterable, Sequence
 
 from llmb.logs.steps.nan_steps import NanSteps
-from llmb.logs.steps.restarts import NEWEST_FIRST
-from llmb.values.steps import Notice, NoticeKind, Step, rhythm
+from llmb.logs.steps.steps_of_lowest_rank import Place, SortedSteps, find_place
+from llmb.values.steps import Notice, NoticeKind, Step
 from llmb.values.texts.error_text import format_value
 
 MOST_NOTICES = 1000
 """Different notices of a run that are kept."""
-
-Place = tuple[bool, bool, int, tuple[str | int, ...]]
-"""The place of a process among those of a run, which is the same in whatever order their logs are read."""
-
-
-class SortedSteps(Sequence[Step]):
-    """Steps of one run in the order of their numbers, each number once.
-
-    If several processes print a step, that of the first process counts: the lowest rank, else the log with the lowest
-    name. Publishers measure one process too. A step without a time gives way to one with a time or, if no process
-    prints times, with a rate.
-    """
-
-    def __init__(self, attempt: int) -> None:
-        self.attempt = attempt
-        self.numbers: list[int] = []
-        """The number of each step, in ascending order."""
-        self._steps: list[Step] = []
-        self._places: list[Place] = []
-        self._only_fell_from: int | None = None
-        self._falls: dict[Place, int] = {}  # of processes whose last numbers each were below all earlier ones
-
-    def put(self, step: Step, process: Place) -> None:
-        """Add a step of a process, or replace the step of the same number of this process or of a later one."""
-        number, numbers = step.step, self.numbers
-        if not numbers or number > numbers[-1]:
-            numbers.append(number)
-            self._steps.append(step)
-            self._places.append(process)
-            if self._falls:
-                self._falls.pop(process, None)
-            return
-        index = bisect_left(numbers, number)
-        if numbers[index] == number:
-            before, known = self._places[index], self._steps[index]
-            if step.time_s is None or known.time_s is None:
-                is_first = process is before or (*_lacks(step), process) < (*_lacks(known), before)
-            else:
-                is_first = process <= before
-            if is_first:
-                self._steps[index], self._places[index] = step, process
-            return
-        if len(numbers) == 1:
-            self._only_fell_from = numbers[0]
-        if index == 0:
-            self._falls[process] = self._falls.get(process, 0) + 1
-        else:
-            self._falls.pop(process, None)
-        numbers.insert(index, number)
-        self._steps.insert(index, step)
-        self._places.insert(index, process)
-
-    @property
-    def newest_first(self) -> bool:
-        """True if the first step has the highest number, and several others of one process came in falling order."""
-        has_fallen = any(falls >= NEWEST_FIRST for falls in self._falls.values())
-        return has_fallen and self.numbers[-1] == self._only_fell_from
-
-    @property
-    def rhythm(self) -> int:
-        """The most common distance between printed steps (`llmb.values.steps.rhythm`)."""
-        return rhythm(self.numbers)
-
-    def __len__(self) -> int:
-        return len(self._steps)
-
-    @overload
-    def __getitem__(self, index: int) -> Step: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Step]: ...
-    def __getitem__(self, index: int | slice) -> Step | list[Step]:
-        places = range(len(self))[index]
-        return self._step(places) if isinstance(places, int) else [self._step(place) for place in places]
-
-    def __iter__(self) -> Iterator[Step]:
-        return map(self._step, range(len(self)))
-
-    def _step(self, place: int) -> Step:
-        """Return a step. A mean since the step before is one of as many steps; the first one, of as many as usual."""
-        step, number = self._steps[place], self.numbers[place]
-        if step.mean_of is not None:
-            return step
-        before = self.numbers[place - 1] if place else number - max(1, min(number, self.rhythm))
-        return Step(  # faster than attrs.evolve, and some formats have one for each step
-            step=number,
-            time_s=step.time_s,
-            loss=step.loss,
-            tflops_per_gpu=step.tflops_per_gpu,
-            tokens_per_s_per_gpu=step.tokens_per_s_per_gpu,
-            figures=step.figures,
-            mean_of=number - before,
-            attempt=step.attempt,
-        )
-
-
-def _find_place(source: str, rank: int | None) -> Place:
-    """Return the place of a process. A step of unknown source and rank, from the end of all logs, is last."""
-    name = tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", source))  # rank9 before rank10
-    return not source and rank is None, rank is None, rank or 0, name
-
-
-def _lacks(step: Step) -> tuple[bool, bool]:
-    """Return whether a step has no time, and whether it has neither a time nor a rate."""
-    no_time = step.time_s is None
-    return no_time, no_time and step.tflops_per_gpu is None and step.tokens_per_s_per_gpu is None
 
 
 class StepSeries:
@@ -164,7 +56,7 @@ class StepSeries:
             rank = item.rank
             place = places.get(rank)
             if place is None:
-                place = places[rank] = _find_place(source, rank)
+                place = places[rank] = find_place(source, rank)
             steps.put(item, place)
             last = item
             if item.loss != item.loss:  # only NaN differs from itself
@@ -233,9 +125,9 @@ class StepSeries:
         """
         if not self._steps:
             return 0
-        numbers, rhythm = self._steps.numbers, self._steps.rhythm
-        if numbers[0] <= rhythm and (numbers[-1] - numbers[0]) % rhythm == 0:
-            return numbers[-1] - numbers[0] + rhythm
+        numbers, log_interval = self._steps.numbers, self._steps.log_interval
+        if numbers[0] <= log_interval and (numbers[-1] - numbers[0]) % log_interval == 0:
+            return numbers[-1] - numbers[0] + log_interval
         first = min(numbers[0], 1) if self.first_step is None else self.first_step
         return numbers[-1] + 1 - first
 
@@ -245,12 +137,12 @@ class StepSeries:
         if not self._steps:
             return 0
         numbers = self._steps.numbers
-        return max(0, self.count - (numbers[-1] - numbers[0] + self._steps.rhythm))
+        return max(0, self.count - (numbers[-1] - numbers[0] + self._steps.log_interval))
 
     @property
-    def rhythm(self) -> int:
+    def log_interval(self) -> int:
         """The most common distance between printed steps, or 1 if no distance occurs twice."""
-        return self._steps.rhythm
+        return self._steps.log_interval
 
     @property
     def newest_first(self) -> bool:

@@ -114,14 +114,14 @@ class Hosts(SchedulerHooks[HostsOptions]):
         return submit_jobs(scripts, host)
 
     @hookimpl
-    def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
+    def poll(self, handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
         """Query the first host with one command for all jobs."""
-        return poll_detached(tickets, host)
+        return poll_detached(handles, host)
 
     @hookimpl
-    def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
+    def cancel(self, handles: Sequence[JobHandle], host: Host) -> None:
         """Cancel the part of the first host. The other hosts then end theirs."""
-        cancel_detached(tickets, host)
+        cancel_detached(handles, host)
 
 
 class LostHosts(LineParser):

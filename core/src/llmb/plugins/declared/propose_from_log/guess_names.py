@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from llmb.plugins.declared.propose_from_log.step_lines import TIME, Shape
+from llmb.plugins.declared.propose_from_log.line_shapes import TIME, Shape
 from llmb.plugins.declared.value_names_and_units import KNOWN, OTHER_UNITS, SAME_VALUE, TIMES, UNITS, check_names
 
 LONGEST_NAME: Final = 40

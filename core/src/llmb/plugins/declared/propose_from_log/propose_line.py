@@ -8,7 +8,7 @@ from llmb.logs.ansi_escapes import without_escapes
 from llmb.logs.rank_labels import split_label
 from llmb.plugins.declared.line_patterns import LogLine, compile_line
 from llmb.plugins.declared.propose_from_log.guess_names import name_numbers
-from llmb.plugins.declared.propose_from_log.step_lines import BAR, Shape, find_shapes
+from llmb.plugins.declared.propose_from_log.line_shapes import BAR, Shape, find_shapes
 from llmb.plugins.declared.value_names_and_units import KNOWN
 from llmb.values.errors import SpecError
 

@@ -26,9 +26,9 @@ def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle
     return {script.id: JobHandle(id=script.id, directory=script.directory) for script in scripts}
 
 
-def poll_jobs(tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
+def poll_jobs(handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
     """Return the status of each job. Raise TargetError if the host cannot be reached."""
-    lines = _run(host, [["poll", ticket.id, ticket.directory] for ticket in tickets]).splitlines()
+    lines = _run(host, [["poll", handle.id, handle.directory] for handle in handles]).splitlines()
     return dict(map(_status, lines))
 
 
@@ -38,9 +38,9 @@ def _status(line: str) -> tuple[str, JobStatus]:
     return identity, JobStatus(state=state, cause=cause, exit_code=int(code) if code else None, reason=reason)
 
 
-def cancel_jobs(tickets: Sequence[JobHandle], host: Host) -> None:
+def cancel_jobs(handles: Sequence[JobHandle], host: Host) -> None:
     """Cancel jobs. Raise TargetError if the host cannot be reached."""
-    _run(host, [["cancel", ticket.directory] for ticket in tickets])
+    _run(host, [["cancel", handle.directory] for handle in handles])
 
 
 def _run(host: Host, calls: Sequence[Sequence[str]], error: type[TargetError] = TargetError) -> str:

@@ -73,11 +73,11 @@ class __Name__(SchedulerHooks[Options]):
         return submit_jobs(scripts, host)
 
     @hookimpl
-    def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
+    def poll(self, handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
         """Query all jobs with one command."""
-        return poll_jobs(tickets, host)
+        return poll_jobs(handles, host)
 
     @hookimpl
-    def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
+    def cancel(self, handles: Sequence[JobHandle], host: Host) -> None:
         """Cancel these jobs and no others."""
-        cancel_jobs(tickets, host)
+        cancel_jobs(handles, host)
