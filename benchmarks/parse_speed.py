@@ -200,7 +200,7 @@ def diagnosis(path: Path, name: str, repeats: int) -> Figure:
     signatures.write_text("\n".join(each.needle.strip() for each in known_signatures()))
 
     def parse_incomplete() -> None:
-        parsed = LogReader(framework="maxtext", registry=registry(), steps_asked=1000).read([path])
+        parsed = LogReader(framework="maxtext", registry=registry(), steps_requested=1000).read([path])
         assert (parsed.status, parsed.failure is not None) == ("incomplete", name == "failed")
 
     by_grep, by_us = best_seconds(repeats, lambda: grep(path, "-Ff", str(signatures)), parse_incomplete)

@@ -20,7 +20,7 @@ from figure import Figure, children_cpu_s, show
 from llmb import resource_text
 
 GPUS, INTERVAL_S, SAMPLES = 8, 5.0, 2000
-MOST_PERCENT = 0.1
+MAX_PERCENT = 0.1
 LINE = "2026/11/22 18:00:01.123, {}, 643.21, 1755, 2619, 61, 0x0000000000000004, 71234, 100, 0, 0\n"
 STAND_IN = """\
 #!/bin/sh
@@ -50,7 +50,7 @@ def figures(samples: int = SAMPLES) -> Iterator[Figure]:
     yield Figure(
         f"sampling {GPUS} GPUs every {INTERVAL_S:g} s, without nvidia-smi: share of one core",
         100 * cpu_s / (samples * INTERVAL_S),
-        MOST_PERCENT,
+        MAX_PERCENT,
         "%",
         detail=f"{1e6 * cpu_s / (samples * GPUS):.0f} us per line",
     )

@@ -66,7 +66,7 @@ def test_this_machine_and_the_recipes_that_can_run_on_it(toy: Any, llmb: Llmb, m
 
 def test_the_command_that_lists_the_sizes_of_a_full_disk_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLMB_HOME", f"{tmp_path}/not yet/created")
-    monkeypatch.setattr("llmb.doctor_checks.this_machine.LEAST_FREE_GB", 1e9)
+    monkeypatch.setattr("llmb.doctor_checks.this_machine.MIN_FREE_GB", 1e9)
     (tmp_path / "not yet").mkdir()
     [check] = [each for each in library.doctor() if each.name == "records"]
     assert not check.ok

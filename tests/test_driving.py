@@ -161,7 +161,7 @@ def test_a_directory_that_disappears_is_the_reason_and_not_the_framework(toy: An
 
 def test_logs_that_are_deleted_before_llmb_reads_them_are_the_reason(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job exits with 0. Its logs are checked even if it has many other files."""
-    monkeypatch.setattr(job_directories, "MOST_FILES", 1)
+    monkeypatch.setattr(job_directories, "MAX_FILES", 1)
     session = llmb.start(llmb.load(toy.spec(framework={"gate": str(toy.gate), "gate_step": 2})))
     [submitted] = session.wait(until="submitted")
     toy.wait_for_journal("begin")

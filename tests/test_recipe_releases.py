@@ -11,7 +11,7 @@ import tomli_w
 from parts.forked import run_llmb
 
 import llmb
-from llmb.spec.spec_of_run import export_run
+from llmb.spec.spec_of_run import build_run_toml
 
 ADDRESS = "megatron_bridge/llama3.1-8b"
 
@@ -29,7 +29,7 @@ def release_of(tables: dict[str, Any], *overrides: str) -> str:
 @pytest.mark.parametrize(("written", "exact"), [("", "26.06.01"), ("@25.10", "25.10.02"), ("@25.12.00", "25.12.00")])
 def test_a_record_names_the_exact_release_and_reruns_it(written: str, exact: str) -> None:
     [loaded] = llmb.load(spec_of(ADDRESS + written, workload={"variant": "mxfp8"})).runs
-    record = export_run(loaded, {"created": "2026-01-01"})
+    record = build_run_toml(loaded, {"created": "2026-01-01"})
 
     assert record["workload"]["recipe"] == f"{ADDRESS}@{exact}"
     assert record["workload"]["variant"] == "mxfp8"

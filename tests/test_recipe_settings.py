@@ -14,7 +14,7 @@ import pytest
 from parts.toy import ToyRuns
 
 import llmb
-from llmb.testing import RecipePackContract
+from llmb.testing import PackContract
 
 TOY = Path(__file__).parent / "toy/llmb_toy/recipes/tiny.toml"
 
@@ -104,7 +104,7 @@ def test_the_settings_of_all_recipes_are_checked_together(toy: ToyRuns, recipes:
 def test_the_contract_of_packs_reports_an_unknown_setting(toy: ToyRuns, recipes: Path) -> None:
     write_recipe(recipes / "toy", f"{TOY.read_text()}\n[framework]\nnte = 'x'\n")
 
-    class TestMine(RecipePackContract):
+    class TestMine(PackContract):
         pack = "user"
 
     with pytest.raises(pytest.fail.Exception, match=r"framework\.nte: unknown key"):

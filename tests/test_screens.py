@@ -19,7 +19,7 @@ import tomli_w
 
 import llmb
 from llmb.analysis.measuring_window import MeasuredWindow
-from llmb.analysis.metrics import measure_run
+from llmb.analysis.metrics import compute_run_metrics
 from llmb.analysis.steady_state import SteadyState
 from llmb.cli.app import COMMANDS as COMMAND_FUNCTIONS
 from llmb.cli.app import execute
@@ -29,7 +29,7 @@ from llmb.paths import runs_folder
 from llmb.records.last_progress import write_progress
 from llmb.records.record import RunRecord
 from llmb.records.result import read_result
-from llmb.spec.spec_of_run import export_run
+from llmb.spec.spec_of_run import build_run_toml
 from llmb.state_machine.events import Ended
 
 ROOT = Path(__file__).parents[1]
@@ -154,7 +154,7 @@ def plant(run_id: str, *, step_time_s: float | None = None, verdict: Any = None,
     else:
         result = attrs.evolve(
             result,
-            metrics=measure_run(spec.run, step_time_s, None, 989e12),
+            metrics=compute_run_metrics(spec.run, step_time_s, None, 989e12),
             window=MeasuredWindow(first=49, last=49, count=1, step_time_s=step_time_s, step_time_std_s=None),
             steady_state=attrs.evolve(STEADY, step_time_s=step_time_s),
             verdict=verdict,
@@ -170,7 +170,7 @@ def create_record(run_id: str, env: Any) -> tuple[llmb.RunSpec, RunRecord]:
     [spec] = llmb.load({"workload": point, "target": target, "env": env}).runs
     spec = spec.with_run_id(f"{run_id}-llama2-70b-h100-bf16-64")
     record = RunRecord(runs_folder() / spec.run.id)
-    record.create(tomli_w.dumps(export_run(spec, {"created": f"2026-11-0{run_id[-1]}T09:30:00+00:00"})), "")
+    record.create(tomli_w.dumps(build_run_toml(spec, {"created": f"2026-11-0{run_id[-1]}T09:30:00+00:00"})), "")
     return spec, record
 
 

@@ -1,4 +1,4 @@
-"""Sampling of GPUs beside a job, on this machine and on a real Slurm cluster."""
+"""TelemetrySettings of GPUs beside a job, on this machine and on a real Slurm cluster."""
 
 from __future__ import annotations
 

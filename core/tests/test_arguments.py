@@ -42,10 +42,10 @@ WORKLOAD = 'expected Workload, such as llmb.load("spec.toml")'
         (lambda: llmb.parse("a", window="1:2"), "\"1:2\" is of type str; expected 'last' or tuple[int, int] or None"),
         (lambda: llmb.grade("a", gpus="1", **POINT), 'grade(): gpus: "1" is of type str; expected int'),
         (lambda: llmb.grade("a", gpus=True, **POINT), "grade(): gpus: true is of type bool; expected int"),
-        (lambda: llmb.find_run(3), "find_run(): wanted: 3 is of type int; expected str"),
+        (lambda: llmb.find_run(3), "find_run(): run_id: 3 is of type int; expected str"),
         (
             lambda: llmb.cancel("abc"),
-            "cancel(): wanted: \"abc\" is of type str; expected a list of str, such as ['abc']",
+            "cancel(): runs: \"abc\" is of type str; expected a list of str, such as ['abc']",
         ),
         (
             lambda: llmb.run(WORKLOADS[0], until="finished"),

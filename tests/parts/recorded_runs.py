@@ -10,14 +10,14 @@ import tomli_w
 
 import llmb
 from llmb.analysis.measuring_window import summarise
-from llmb.analysis.metrics import measure_run
+from llmb.analysis.metrics import compute_run_metrics
 from llmb.analysis.steady_state import find_steady_state
 from llmb.analysis.verdict import Candidate, Repeat, judge_set
 from llmb.paths import runs_folder
 from llmb.records.record import RunRecord
 from llmb.records.result import read_result
 from llmb.spec.run_ids import draw_run_ids
-from llmb.spec.spec_of_run import export_run
+from llmb.spec.spec_of_run import build_run_toml
 from llmb.state_machine.events import Ended
 from llmb.values.run_states import RunState
 
@@ -46,10 +46,10 @@ def record_runs(
         run = each.run
         record = RunRecord(runs_folder() / run.id)
         created = {"created": "2026-11-01T09:00:00.000000+00:00", **first, **(provenance or {})}
-        record.create(tomli_w.dumps(export_run(each, created)), "")
+        record.create(tomli_w.dumps(build_run_toml(each, created)), "")
         steps = [llmb.Step(step=number, time_s=time_s, loss=10.0 / number) for number, time_s in enumerate(times_s, 1)]
         summary = summarise(steps, "last")
-        metrics = measure_run(run, summary.step_time_s, None, 989e12) if steps else None
+        metrics = compute_run_metrics(run, summary.step_time_s, None, 989e12) if steps else None
         window, steady = summary.measured(summary.step_time_s), find_steady_state(steps)
         result = attrs.evolve(read_result(record), metrics=metrics, window=window, steady_state=steady)
         if state == "completed" and run.baseline and window:

@@ -172,7 +172,7 @@ from .values.job_status import JobHandle as JobHandle
 from .values.job_status import JobState as JobState
 from .values.job_status import JobStatus as JobStatus
 from .values.log_file_names import LogFiles as LogFiles
-from .values.merge_tables import merged as merged
+from .values.merge_tables import merge_tables as merge_tables
 from .values.model import Accelerator as Accelerator
 from .values.model import FlopFormula as FlopFormula
 from .values.model import Mamba as Mamba
@@ -181,7 +181,7 @@ from .values.model import MultiLatentAttention as MultiLatentAttention
 from .values.model import Packing as Packing
 from .values.model import Parallelism as Parallelism
 from .values.profile_and_telemetry import Profile as Profile
-from .values.profile_and_telemetry import Sampling as Sampling
+from .values.profile_and_telemetry import TelemetrySettings as TelemetrySettings
 from .values.recipe import Baseline as Baseline
 from .values.recipe import MfuSource as MfuSource
 from .values.recipe import Point as Point

@@ -183,7 +183,7 @@ def _log_reader(
         message, expected = "neither a framework nor a recipe is given", "the name of a framework"
         raise SpecError(Fault(message=message, expected=f"{expected}, which llmb.recognise_framework() finds"))
     return LogReader(
-        framework=framework, registry=registry, window=window, steps_asked=steps, run=run, known_run=known_run
+        framework=framework, registry=registry, window=window, steps_requested=steps, run=run, known_run=known_run
     )
 
 

@@ -242,8 +242,8 @@ class SchedulerHooks(Protocol[OptionsT]):
         """Return the attempts of jobs that are over, and who cancelled them, for each id that the scheduler knows.
 
         Do not wait for a history that is not complete yet: return it with ``pending``, and core tries again. llmb
-        completes the history with what the job itself recorded (``Script.attempts``) and with the times at which llmb
-        saw the job. Raise TargetError if the scheduler cannot be queried now: llmb tries again.
+        completes the history with what the job itself recorded (``Script.attempts_file``) and with the times at which
+        llmb saw the job. Raise TargetError if the scheduler cannot be queried now: llmb tries again.
         """
         return {}
 

@@ -51,7 +51,7 @@ class RunPlan:
         return self.spec.target
 
     @property
-    def images(self) -> bool:
+    def uses_images(self) -> bool:
         """True if the job or a task runs in an image."""
         jobs = (self.job, *(task.task.work for task in self.tasks))
         return any(isinstance(job, Job) and isinstance(job.environment.base, Image) for job in jobs)

@@ -12,9 +12,9 @@ from llmb.values.recipe import Window
 from llmb.values.steps import Step
 
 
-def steps(numbers: Iterable[int], **figures: float) -> list[Step]:
+def steps(numbers: Iterable[int], **values: float) -> list[Step]:
     """Return steps that each take a tenth of their number."""
-    return [Step(step=number, time_s=number / 10, **figures) for number in numbers]  # type: ignore[arg-type]
+    return [Step(step=number, time_s=number / 10, **values) for number in numbers]  # type: ignore[arg-type]
 
 
 def test_the_last_step_alone() -> None:

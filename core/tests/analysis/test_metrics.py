@@ -11,7 +11,7 @@ import pytest
 
 from llmb.analysis.flops import flops_per_sequence
 from llmb.analysis.impossible_step_times import high_mfu_note
-from llmb.analysis.metrics import Metrics, measure, measure_run
+from llmb.analysis.metrics import Metrics, compute_metrics, compute_run_metrics
 from llmb.recipes.accelerators import accelerators
 from llmb.values.model import Model
 from llmb.values.recipe import Baseline
@@ -31,7 +31,7 @@ def small(**changes: Any) -> Metrics:
         "step_time_s": 0.5,
         "peak_flops": 4e6,
     }
-    return measure(**given | changes)
+    return compute_metrics(**given | changes)
 
 
 def test_an_invented_recipe_by_hand() -> None:
@@ -50,7 +50,7 @@ def test_an_invented_recipe_by_hand() -> None:
 def test_megatron_bridge_405b_on_128_gb200() -> None:
     """The example of the README of release 25.10: MFU from the logged TFLOP/s, 33.40 %, 91339 tokens/s, 126.72 days."""
     llama_405b = Model(layers=126, hidden=16384, ffn=53248, heads=128, query_groups=8, vocab=128256, seq_len=8192)
-    metrics = measure(
+    metrics = compute_metrics(
         seq_len=8192,
         flops_per_sequence=flops_per_sequence(llama_405b, "causal"),
         mfu_from="logged",
@@ -156,13 +156,15 @@ def test_the_json_has_the_keys_of_the_contract_and_no_nan() -> None:
 def test_an_mfu_above_100_percent_has_a_warning_with_its_likely_reason(spec: Any, tables: str, reason: str) -> None:
     target = {"gpus_per_node": 64} if tables == "big" else {}
     [run] = getattr(spec, tables)(target=target).runs()
-    assert high_mfu_note(run, measure_run(run, 1000.0, None, 1e15)) == ""
-    assert reason in high_mfu_note(run, measure_run(run, 0.001, None, 1e9))
-    assert high_mfu_note(run, measure_run(run, 1.0, None, None)) == ""
+    assert high_mfu_note(run, compute_run_metrics(run, 1000.0, None, 1e15)) == ""
+    assert reason in high_mfu_note(run, compute_run_metrics(run, 0.001, None, 1e9))
+    assert high_mfu_note(run, compute_run_metrics(run, 1.0, None, None)) == ""
     assert high_mfu_note(run, None) == ""
 
 
 def test_an_impossible_mfu_of_a_hook_names_no_busy_cpu(spec: Any) -> None:
     [run] = spec.usual().runs()
     run = attrs.evolve(run, gpu_type="npu9")
-    assert "check the result of peak_flops() of the plugins" in high_mfu_note(run, measure_run(run, 0.001, None, 1e9))
+    assert "check the result of peak_flops() of the plugins" in high_mfu_note(
+        run, compute_run_metrics(run, 0.001, None, 1e9)
+    )

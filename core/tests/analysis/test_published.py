@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from llmb.analysis.flops import flops_per_sequence
-from llmb.analysis.metrics import Metrics, measure
+from llmb.analysis.metrics import Metrics, compute_metrics
 from llmb.recipes.accelerators import accelerators
 from llmb.values.model import FlopFormula, Model
 
@@ -50,7 +50,7 @@ def model_of(row: dict[str, str]) -> tuple[Model, FlopFormula]:
 
 def measured(row: dict[str, str], step_time_s: float) -> Metrics:
     model, formula = model_of(row)
-    return measure(
+    return compute_metrics(
         seq_len=model.seq_len,
         flops_per_sequence=flops_per_sequence(model, formula),
         mfu_from="step time",

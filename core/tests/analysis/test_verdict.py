@@ -31,8 +31,8 @@ from llmb.values.steps import Step
         ),
         ({"completed": False, "loss_nan": True}, "undecided", "the run did not complete"),
         ({"loss_nan": True, "missing_window": "no"}, "undecided", "the loss was NaN, so the run trained nothing"),
-        ({"missing_window": "the window is missing", "doubt": "no"}, "undecided", "the window is missing"),
-        ({"doubt": "the logs are not of one run"}, "undecided", "the logs are not of one run"),
+        ({"missing_window": "the window is missing", "invalid_step_time": "no"}, "undecided", "the window is missing"),
+        ({"invalid_step_time": "the logs are not of one run"}, "undecided", "the logs are not of one run"),
     ],
 )
 def test_the_first_objection_prevents_a_verdict(facts: dict[str, Any], verdict: str | None, reason: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import llmb
-from llmb.cli.spec_in_remedies import TypedSpec
+from llmb.cli.spec_in_remedies import SpecArguments
 
 RUN = "`llmb run SPEC --set target.workdir=/path/to/folder`"
 
@@ -14,24 +14,24 @@ RUN = "`llmb run SPEC --set target.workdir=/path/to/folder`"
     ("typed", "text", "named"),
     [
         (
-            TypedSpec("my specs/a.toml"),
+            SpecArguments("my specs/a.toml"),
             f"fix this, or {RUN}",
             "fix this, or " + RUN.replace("SPEC", "'my specs/a.toml'"),
         ),
-        (TypedSpec("-a.toml"), "`llmb validate SPEC`", "`llmb validate ./-a.toml`"),
-        (TypedSpec("a.toml", "eos"), RUN, RUN.replace("SPEC", "a.toml --target eos")),
-        (TypedSpec("a.toml", "eos"), "`llmb doctor SPEC`", "`llmb doctor eos a.toml`"),
-        (TypedSpec("a.toml", None, ["env.A=b"]), "`llmb doctor SPEC`", "`llmb doctor a.toml --set env.A=b`"),
+        (SpecArguments("-a.toml"), "`llmb validate SPEC`", "`llmb validate ./-a.toml`"),
+        (SpecArguments("a.toml", "eos"), RUN, RUN.replace("SPEC", "a.toml --target eos")),
+        (SpecArguments("a.toml", "eos"), "`llmb doctor SPEC`", "`llmb doctor eos a.toml`"),
+        (SpecArguments("a.toml", None, ["env.A=b"]), "`llmb doctor SPEC`", "`llmb doctor a.toml --set env.A=b`"),
         (
-            TypedSpec("a.toml", None, ["env.A=x y", "target.workdir=/w"]),
+            SpecArguments("a.toml", None, ["env.A=x y", "target.workdir=/w"]),
             f"`llmb run SPEC` or {RUN}",
             "`llmb run a.toml --set 'env.A=x y' --set target.workdir=/w` or "
             + RUN.replace("SPEC", "a.toml --set 'env.A=x y'"),
         ),
-        (TypedSpec("a.toml"), "the SPEC of `llmb runs` and `cat SPEC`", "the SPEC of `llmb runs` and `cat SPEC`"),
+        (SpecArguments("a.toml"), "the SPEC of `llmb runs` and `cat SPEC`", "the SPEC of `llmb runs` and `cat SPEC`"),
     ],
 )
-def test_commands_of_llmb_name_the_spec(typed: TypedSpec, text: str, named: str) -> None:
+def test_commands_of_llmb_name_the_spec(typed: SpecArguments, text: str, named: str) -> None:
     assert typed.name_in(text) == named
 
 
@@ -46,13 +46,13 @@ def test_commands_of_llmb_name_the_spec(typed: TypedSpec, text: str, named: str)
     ],
 )
 def test_errors_name_options_in_place_of_arguments(place: str | None, path: str, named: str | None) -> None:
-    with pytest.raises(llmb.SpecError) as raised, TypedSpec(path, "eos", ["a=b"]).named_in_errors():
+    with pytest.raises(llmb.SpecError) as raised, SpecArguments(path, "eos", ["a=b"]).named_in_errors():
         raise llmb.SpecError(llmb.Fault(message="wrong", file=place))
     assert raised.value.faults == (llmb.Fault(message="wrong", file=named),)
 
 
 def test_the_errors_of_an_invalid_spec_omit_overrides() -> None:
-    typed = TypedSpec("a.toml", None, ["api_key=abc"])
+    typed = SpecArguments("a.toml", None, ["api_key=abc"])
     with pytest.raises(llmb.SpecError) as raised, typed.named_in_errors():
         raise llmb.SpecError(llmb.Fault(message="wrong", expected=RUN))
     assert raised.value.faults == (llmb.Fault(message="wrong", expected=RUN.replace("SPEC", "a.toml")),)

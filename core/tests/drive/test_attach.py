@@ -41,7 +41,7 @@ def test_without_names_all_runs_are_attached_and_of_an_empty_list_none(broken: R
 def test_a_bug_in_one_run_s_plugin_holds_up_no_other_where_it_was_not_named(
     broken: RunRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attach, "import_run", lambda *_: 1 / 0)
+    monkeypatch.setattr(attach, "read_run_toml", lambda *_: 1 / 0)
     session = attach.attach()
     assert session.run_ids == []
     assert notes(session) == [f"skipping {broken.run_id}: ZeroDivisionError: division by zero"]

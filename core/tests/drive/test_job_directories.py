@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from llmb import CommandResult, JobStatus
-from llmb.drive.finalize.job_directories import UNWRITABLE, DoubtfulJob, explain_with_directories
+from llmb.drive.finalize.job_directories import UNWRITABLE, SuspectJob, explain_with_directories
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from llmb.drive.finalize.job_directories import UNWRITABLE, DoubtfulJob, explain
 def test_a_read_only_work_directory_is_the_reason_and_its_remedy_names_the_mount(error: str, remedy: str) -> None:
     answer = CommandResult(exit_code=UNWRITABLE, stdout="", stderr=f"mktemp: failed to create file: {error}\n")
     group = SimpleNamespace(workdir="/lustre/my llmb", host=SimpleNamespace(run=lambda _script: answer))
-    job = DoubtfulJob("/lustre/my llmb/runs/a", (), JobStatus(state="ended", cause="completed"))
+    job = SuspectJob("/lustre/my llmb/runs/a", (), JobStatus(state="ended", cause="completed"))
     status = explain_with_directories({"a": job}, cast("Any", group))["a"]
     assert status.reason == f"nothing can be written in /lustre/my llmb: mktemp: failed to create file: {error}"
     assert remedy in status.remedy

@@ -90,7 +90,7 @@ def test_a_job_that_is_over_has_no_time_left(monkeypatch: pytest.MonkeyPatch) ->
     training = Training(monkeypatch, 0.5, 1)
     for stage, left_s in (("running", 60.0), ("ending", None)):
         state: Any = State(stage=stage, submitted=True)
-        training._reporter.note_logs("a")
+        training._reporter.mark_logs_grown("a")
         [event] = training._reporter.report({"a": state}, {})
         assert isinstance(event, Progress)
         assert event.left_s == left_s

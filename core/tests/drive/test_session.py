@@ -251,7 +251,7 @@ def test_a_file_of_a_job_that_cannot_be_read_is_noted(disk: Disk, monkeypatch: p
     monkeypatch.setattr(
         Scenario,
         "_script",
-        lambda *words, **more: evolve(each := script(*words, **more), provenance=f"{each.directory}/provenance"),
+        lambda *words, **more: evolve(each := script(*words, **more), provenance_file=f"{each.directory}/provenance"),
     )
     with World(TWO, disk) as world:
         world.cluster.files["/work/runs/a/provenance"] = b"driver=1\n"

@@ -8,12 +8,12 @@ from typing import Any
 import attrs
 import pytest
 
-from llmb.drive.finalize.write_result import JobPast, write_result
+from llmb.drive.finalize.write_result import EndedJob, write_result
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.log_copies.copy_and_parse_logs import LogCopies
 from llmb.records.record import RunRecord
 from llmb.records.result import read_result
-from llmb.spec.spec_of_run import export_run
+from llmb.spec.spec_of_run import build_run_toml
 from llmb.testing import plan_tables
 from llmb.values.job_history import Attempt, JobHistory
 from llmb.values.job_status import JobStatus
@@ -27,7 +27,7 @@ def test_a_slow_node_is_found_by_the_numbers_of_its_processes(tmp_path: Path, ra
     plan = plan_tables({"workload": workload})
     phases = tuple(attrs.evolve(phase, ranks=ranks) for phase in plan.job.phases)
     plan = attrs.evolve(plan, job=attrs.evolve(plan.job, phases=phases))
-    record, registry = RunRecord(tmp_path / plan.run.id, export_run(plan.spec, {}), {}), PluginRegistry()
+    record, registry = RunRecord(tmp_path / plan.run.id, build_run_toml(plan.spec, {}), {}), PluginRegistry()
     record.create("", "")
     processes = range(64 if ranks == "all" else 8)
     per_node = len(processes) // 8
@@ -40,7 +40,7 @@ def test_a_slow_node_is_found_by_the_numbers_of_its_processes(tmp_path: Path, ra
     logs = LogCopies(plan, record, registry.framework("maxtext"), registry.scheduler("slurm"))
     measured = next(log for log in logs.files if log.phase == plan.job.phases[-1].name)
     logs.add(measured.path, "".join(lines).encode(), is_last=True)
-    past = JobPast(
+    past = EndedJob(
         status=JobStatus(state="ended", cause="failed"),
         history=JobHistory(attempts=(Attempt(attempt=0, nodes=NODES),)),
         recorded=b"",

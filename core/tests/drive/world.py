@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from attrs import Factory, define, evolve, field
 
-from llmb.drive.finalize.write_result import JobPast
+from llmb.drive.finalize.write_result import EndedJob
 from llmb.drive.max_jobs import JobLimit
 from llmb.drive.session import Session
 from llmb.drive.session_run import SessionRun
@@ -36,14 +36,14 @@ from llmb.values.job import Phase, Script, Task
 from .fake_cluster import Cluster, FakeHost, FakeTarget, JobPlan, log_paths
 from .fake_process import Disk, Process
 
-MOST_TICKS = 60
+MAX_TICKS = 60
 TOKEN = "FAKE_TOKEN"
 SECRET = "very-secret"
 FOLDER = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # in memory
 STATES = {"completed": "completed", "cancelled": "cancelled", "timeout": "timeout", "lost": "lost"}
 PHASE = Phase(name="job", command=("train",))
 JOB = NeutralJob(id="a", directory="/work", phases=(PHASE,), nodes=1, tasks_per_node=1, gpus_per_node=0, time_limit_s=1)
-TARGET: Any = SimpleNamespace(workdir="/work", shared=False, host="cluster", gpu_types=(), images=False)
+TARGET: Any = SimpleNamespace(workdir="/work", shared=False, host="cluster", gpu_types=(), uses_images=False)
 
 
 @define(kw_only=True)
@@ -147,12 +147,12 @@ class World:
             [loop] = session._loops
             for run_id, run in loop.units.runs.items():
                 replayed, believed = run.record.state(), loop.units.states[run_id]
-                assert evolve(replayed, cancel_requested=0) == evolve(believed, cancel_requested=0)
+                assert evolve(replayed, cancel_requested_ns=0) == evolve(believed, cancel_requested_ns=0)
 
     def wait(self, _pause_s: float = 0) -> None:
         """Let the time pass between two polls."""
         self.ticks += 1
-        assert self.ticks < MOST_TICKS, "it never ends"
+        assert self.ticks < MAX_TICKS, "it never ends"
         jobs = [job for job in self.cluster.jobs if job.state != "ended" and not job.script.check]
         assert not self.scenario.max_jobs or len(jobs) <= self.scenario.max_jobs, "more jobs than the limit"
         self.cluster.tick()
@@ -171,9 +171,9 @@ class World:
             self.record(run_id).request_cancel()
 
     def fail_power(self, keep: float) -> None:
-        requested = {run_id for run_id in self.plans if self.record(run_id).cancel_requested}
+        requested = {run_id for run_id in self.plans if self.record(run_id).cancel_requested_ns}
         self.disk.fail_power(self.home, keep)
-        self.lost_requests |= {run_id for run_id in requested if not self.record(run_id).cancel_requested}
+        self.lost_requests |= {run_id for run_id in requested if not self.record(run_id).cancel_requested_ns}
 
     @property
     def recorded(self) -> bool:
@@ -292,7 +292,7 @@ def replace_what_is_not_simulated(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(f"{tasks}.task_jobs.poll_detached", lambda handles, host: host.scheduler.poll(handles, host))
 
 
-def write_result(plan: RunPlan, record: RunRecord, logs: LogCopies, past: JobPast, registry: object) -> Ended:
+def write_result(plan: RunPlan, record: RunRecord, logs: LogCopies, past: EndedJob, registry: object) -> Ended:
     """Write a result and end as the scheduler reports. The rules of real runs have tests of their own."""
     logs.close()
     status = past.status

@@ -97,7 +97,12 @@ def check(workdir: Path, *, shared: bool) -> str:
             "the group 4242 can write to {}; run `chmod g-w {}`, or set `shared = true` in [target]",
             "",
         ),
-        ((NOBODY, OTHER), 0o775, "can write to {}; run `chmod g-w {}`", "to which you do not belong, can write to {}"),
+        (
+            (NOBODY, OTHER),
+            0o775,
+            "can write to {}; run `chmod g-w {}`",
+            "to which you do not belong, can write to {}",
+        ),
         (
             (OTHER, TEAM),
             0o2775,

@@ -14,14 +14,14 @@ from parts.command_line import Llmb, command_line
 
 import llmb as library
 from llmb.analysis.measuring_window import MeasuredWindow
-from llmb.analysis.metrics import measure_run
+from llmb.analysis.metrics import compute_run_metrics
 from llmb.analysis.steady_state import SteadyState
 from llmb.judging.host_ranges import fold_hosts
 from llmb.paths import runs_folder
 from llmb.records.record import RunRecord
 from llmb.records.result import read_result
 from llmb.spec.run_ids import draw_run_ids
-from llmb.spec.spec_of_run import export_run
+from llmb.spec.spec_of_run import build_run_toml
 from llmb.state_machine.events import Ended
 from llmb.values.errors import RecordError, SpecError
 
@@ -52,13 +52,15 @@ def record(tmp_path: Path) -> Record:
         [run] = draw_run_ids(library.load(spec)).runs
         directory = runs_folder() / run.run.id
         made = RunRecord(directory)
-        made.create(tomli_w.dumps(export_run(run, {"created": "2026-11-01T00:00:00+00:00", **(provenance or {})})), "")
+        made.create(
+            tomli_w.dumps(build_run_toml(run, {"created": "2026-11-01T00:00:00+00:00", **(provenance or {})})), ""
+        )
         made.add_events([Ended(run_id=run.run.id, state="completed")])
         if time_s is not None:
             window = MeasuredWindow(first=49, last=49, count=1, step_time_s=time_s, step_time_std_s=None)
             result = attrs.evolve(
                 read_result(made),
-                metrics=measure_run(run.run, time_s, None, 989e12),
+                metrics=compute_run_metrics(run.run, time_s, None, 989e12),
                 window=window,
                 steady_state=steady_state(steady_s or time_s),
             )

@@ -44,7 +44,7 @@ class Coloured(LineParser):
     def read_line(self, line: bytes) -> Iterable[Step]:
         if match := re.fullmatch(rb"(?:\d: )?step (\d+): ([\d.]+) s", line):
             before = self.text_before().splitlines()[-1].decode()
-            yield Step(step=int(match[1]), time_s=float(match[2]), figures={before: 1.0})
+            yield Step(step=int(match[1]), time_s=float(match[2]), other_values={before: 1.0})
 
 
 LOG = b"".join(
@@ -61,5 +61,5 @@ def test_the_steps_of_a_coloured_log_are_the_same_however_it_is_cut(places: list
     blocks = [LOG[start:stop] for start, stop in pairwise(edges)]
     found = [item for block in blocks for item in parser.feed(block)]
     assert [*found, *parser.close()] == [
-        Step(step=number, time_s=1.5, figures={f"noise {number}": 1.0}) for number in range(4)
+        Step(step=number, time_s=1.5, other_values={f"noise {number}": 1.0}) for number in range(4)
     ]

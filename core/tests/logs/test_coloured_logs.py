@@ -8,7 +8,7 @@ import pytest
 
 from llmb.logs import read_blocks
 from llmb.logs.ansi_escapes import PlainText
-from llmb.logs.failures.diagnose import diagnose
+from llmb.logs.failures.choose_cause import diagnose
 from llmb.values.failure import Signature
 
 SKY = Signature(needle="error: the sky fell on node", cause="the sky fell", remedy="wait", primary=False)
@@ -42,7 +42,7 @@ def test_a_cause_is_found_in_a_message_with_colours(tmp_path: Path, message: str
 def test_a_cause_with_colours_is_found_across_blocks(
     tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_blocks, "BLOCK", size)
+    monkeypatch.setattr(read_blocks, "BLOCK_BYTES", size)
     found = diagnose([write(tmp_path, f"step 1\nerror: the {RED}sky{END} fell {RED}on{END} node a12\n" * 3)], [SKY])
 
     assert found is not None

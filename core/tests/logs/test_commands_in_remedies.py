@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from llmb.logs.failures.choose_cause import diagnose
 from llmb.logs.failures.commands_in_remedies import fill_commands
-from llmb.logs.failures.diagnose import diagnose
 
 SOCKET = "DistNetworkError: The client socket has failed to connect to any network address of ({}, 29500)."
 GRPC = "XlaRuntimeError: UNAVAILABLE: failed to connect to all addresses; last error: UNKNOWN: {}: Failed to connect"

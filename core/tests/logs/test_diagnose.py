@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from llmb.logs import read_blocks
-from llmb.logs.failures import diagnose as module
+from llmb.logs.failures import choose_cause as module
 from llmb.logs.failures import signature_search
+from llmb.logs.failures.choose_cause import diagnose, last_exception
 from llmb.logs.failures.commands_in_remedies import SEE_TRACEBACK
-from llmb.logs.failures.diagnose import diagnose, last_exception
 from llmb.logs.failures.signature_files import known_signatures
 from llmb.values.failure import Signature
 
@@ -117,7 +117,7 @@ def test_the_longer_of_two_texts_at_one_place_counts(tmp_path: Path) -> None:
 def test_a_text_across_two_blocks_is_found_on_its_line(
     tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_blocks, "BLOCK", block)
+    monkeypatch.setattr(read_blocks, "BLOCK_BYTES", block)
     found = diagnose(write(tmp_path, run="one\ntwo\nthree: the sky fell\nfour\n"), [FALLEN])
 
     assert found is not None
@@ -214,7 +214,7 @@ def test_signatures_have_sources_and_different_texts() -> None:
     assert all(each.source and each.remedy and each.cause for each in signatures)
     assert all(each.origin for each in signatures if each.primary and not each.meanings)
     assert len({each.needle for each in signatures}) == len(signatures)
-    assert max(len(each.needle) for each in signatures) < signature_search.OVERLAP
+    assert max(len(each.needle) for each in signatures) < signature_search.OVERLAP_BYTES
 
 
 def test_no_text_with_a_pattern_contains_another_text() -> None:

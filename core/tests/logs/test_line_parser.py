@@ -282,7 +282,7 @@ def test_a_line_of_any_length_takes_bounded_memory_and_hides_no_step() -> None:
         found += parser.feed(block)
         assert (
             sum(len(log.rest) for log in vars(parser)["_LineParser__logs"].values())
-            <= line_parser.BEFORE + line_parser.AFTER
+            <= line_parser.BYTES_BEFORE + line_parser.BYTES_AFTER
         )
 
     assert [item.step for item in found if isinstance(item, Step)] == [1, 2, 3]
@@ -320,8 +320,8 @@ def test_the_result_does_not_depend_on_block_sizes(
 ) -> None:
     data = b"".join(pieces)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_parser, "BEFORE", before)
-        patch.setattr(line_parser, "AFTER", after)
+        patch.setattr(line_parser, "BYTES_BEFORE", before)
+        patch.setattr(line_parser, "BYTES_AFTER", after)
         for parser in (ToyParser, Echo):
             whole = repr(parse(data, parser=parser()))
 
@@ -332,7 +332,9 @@ def test_the_result_does_not_depend_on_block_sizes(
 def test_a_long_line_is_read_only_around_the_needle() -> None:
     found = parse(b"a" * 99_999 + b"step " + b"b" * 99_999 + b"\n", parser=Echo())
 
-    assert [len(item.text) for item in found if isinstance(item, Notice)] == [line_parser.BEFORE + line_parser.AFTER]
+    assert [len(item.text) for item in found if isinstance(item, Notice)] == [
+        line_parser.BYTES_BEFORE + line_parser.BYTES_AFTER
+    ]
 
 
 @given(pieces=PIECES)

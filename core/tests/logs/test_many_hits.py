@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs.failures.diagnose import diagnose
+from llmb.logs.failures.choose_cause import diagnose
 
 LINES = 7_000  # more than the end of a log that is searched for a report
 LINE = {

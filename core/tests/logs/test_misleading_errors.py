@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs.failures.diagnose import diagnose, last_exception
+from llmb.logs.failures.choose_cause import diagnose, last_exception
 from llmb.values.failure import Signature
 
 FRAMES = 'Traceback (most recent call last):\n  File "/opt/train.py", line 70, in <module>\n    main()\n'

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs.failures.diagnose import last_exception
+from llmb.logs.failures.choose_cause import last_exception
 
 CLIENT = (
     'Traceback (most recent call last):\n  File "/opt/main.py", line 40, in <module>\n    asyncio.run(main())\n'

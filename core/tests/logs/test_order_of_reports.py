@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs.failures.diagnose import diagnose
+from llmb.logs.failures.choose_cause import diagnose
 from llmb.values.failure import Failure, Signature
 
 WATCHDOG = "[rank2]:[E1127 05:10:09 ProcessGroupNCCL.cpp:629] Watchdog caught collective operation timeout: x\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llmb.logs.attempt_folders import earlier_attempts
-from llmb.logs.processes import NOBODY, Process
+from llmb.logs.processes import UNKNOWN_PROCESS, Process
 from llmb.logs.rank_in_file_name import processes_of_logs
 
 
@@ -35,11 +35,11 @@ def test_a_folder_of_torchrun_has_the_number_of_the_attempt_and_of_the_local_ran
     names = [f"logs/none_ab/attempt_{attempt}/{rank}/stderr.log" for attempt in (0, 1) for rank in (0, 1)]
     assert processes(*names) == [Process(0), Process(1)] * 2
     assert processes(names[1]) == [Process(1)]
-    assert processes("attempt_0/3/stdout.log", "slurm-4711.out") == [Process(3), NOBODY]
+    assert processes("attempt_0/3/stdout.log", "slurm-4711.out") == [Process(3), UNKNOWN_PROCESS]
 
 
 def test_local_ranks_of_several_launchers_are_not_ranks() -> None:
-    assert processes("a/attempt_0/1/stdout.log", "b/attempt_0/1/stdout.log") == [NOBODY, NOBODY]
+    assert processes("a/attempt_0/1/stdout.log", "b/attempt_0/1/stdout.log") == [UNKNOWN_PROCESS, UNKNOWN_PROCESS]
 
 
 def test_each_launcher_counts_its_own_attempts() -> None:

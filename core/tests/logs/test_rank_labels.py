@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs.failures.diagnose import diagnose, last_exception
+from llmb.logs.failures.choose_cause import diagnose, last_exception
 from llmb.logs.processes import Process, process_of_line
 from llmb.logs.rank_labels import rank_label, split_label
 

@@ -19,7 +19,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_a_log_is_read_in_blocks_from_an_offset(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_blocks, "BLOCK", 4)
+    monkeypatch.setattr(read_blocks, "BLOCK_BYTES", 4)
 
     assert list(blocks_of(log)) == [b"0123", b"4567", b"89"]
     assert list(blocks_of(log, 9)) == [b"9"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmb.logs.search_many_texts import MOST_TOGETHER, TextSearch
+from llmb.logs.search_many_texts import MAX_TOGETHER, TextSearch
 
 TEXTS = st.lists(st.text("ab", min_size=1, max_size=4), max_size=9)
 
@@ -31,6 +31,6 @@ def test_the_first_text_is_the_earliest_and_of_those_the_longest(data: str, text
     places = [(data.find(text), -len(text), text.encode()) for text in texts if text in data]
     earliest = min(places, default=None)
 
-    for together in (1, 3, MOST_TOGETHER):
+    for together in (1, 3, MAX_TOGETHER):
         found = TextSearch((text.encode() for text in texts), together).find_named(data.encode())
         assert next(iter(found), None) == (earliest and (earliest[0], earliest[2]))

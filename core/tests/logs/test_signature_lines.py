@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs.failures.diagnose import diagnose, last_exception
+from llmb.logs.failures.choose_cause import diagnose, last_exception
 
 MEMORY = "the accelerator is out of memory"
 DIED = "another process of the run died"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmb.logs.steps.step_series import MOST_NOTICES, StepSeries
+from llmb.logs.steps.step_series import MAX_NOTICES, StepSeries
 from llmb.values.steps import Notice, Step
 
 FIGURES = st.none() | st.floats(allow_nan=False)
@@ -22,7 +22,7 @@ STEPS = st.builds(
     loss=FIGURES,
     tflops_per_gpu=FIGURES,
     tokens_per_s_per_gpu=FIGURES,
-    figures=st.dictionaries(st.sampled_from(["lr", "grad_norm", "total_weights"]), st.floats(allow_nan=False)),
+    other_values=st.dictionaries(st.sampled_from(["lr", "grad_norm", "total_weights"]), st.floats(allow_nan=False)),
     mean_of=st.integers(1, 10),
 )
 
@@ -92,12 +92,12 @@ def test_steps_are_a_sequence() -> None:
 
 def test_a_nan_loss_is_not_a_missing_loss() -> None:
     series = StepSeries()
-    series.add([Step(step=0), Step(step=1, loss=math.nan, figures={"lr": math.nan})])
+    series.add([Step(step=0), Step(step=1, loss=math.nan, other_values={"lr": math.nan})])
 
     assert series.steps[0].loss is None
     assert series.steps[1].loss is not None
     assert math.isnan(series.steps[1].loss)
-    assert math.isnan(series.steps[1].figures["lr"])
+    assert math.isnan(series.steps[1].other_values["lr"])
 
 
 def test_a_later_attempt_replaces_the_one_before() -> None:
@@ -222,8 +222,8 @@ def test_each_notice_is_kept_once_up_to_a_limit() -> None:
     series.add([Notice(kind="failed", text="a"), Notice(kind="finished"), Notice(kind="failed", text="a")])
     assert series.notices == (Notice(kind="failed", text="a"), Notice(kind="finished"))
 
-    series.add(Notice(kind="failed", text=str(number)) for number in range(2 * MOST_NOTICES))
-    assert len(series.notices) == MOST_NOTICES
+    series.add(Notice(kind="failed", text=str(number)) for number in range(2 * MAX_NOTICES))
+    assert len(series.notices) == MAX_NOTICES
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,8 @@ def test_a_million_steps_need_less_than_half_a_gigabyte() -> None:
     tracemalloc.start()
     try:
         series.add(
-            Step(step=n, time_s=n / 7, loss=n / 3, tflops_per_gpu=n / 9, figures={"lr": n / 5}) for n in range(count)
+            Step(step=n, time_s=n / 7, loss=n / 3, tflops_per_gpu=n / 9, other_values={"lr": n / 5})
+            for n in range(count)
         )
         held, _ = tracemalloc.get_traced_memory()
     finally:

@@ -66,7 +66,7 @@ def line_of_last_steps(log: Path, new_parser: type[LogParser], lines: list[bytes
 def test_the_last_steps_are_the_same_for_all_block_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[bytes], last: set[bytes], block: int
 ) -> None:
-    monkeypatch.setattr(read_blocks, "BLOCK", block)
+    monkeypatch.setattr(read_blocks, "BLOCK_BYTES", block)
     assert line_of_last_steps(tmp_path / "run.log", Numbered, lines) in last
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llmb.logs import read_blocks
-from llmb.logs.failures.diagnose import diagnose
+from llmb.logs.failures.choose_cause import diagnose
 from llmb.values.failure import Failure, Signature
 
 FALLEN = Signature(needle="the sky fell", cause="the sky", remedy="hold it up")
@@ -87,7 +87,7 @@ def test_a_warning_is_no_cause_of_a_run_that_may_have_succeeded(tmp_path: Path, 
 def test_a_warning_is_recognised_wherever_a_block_of_the_log_ends(
     tmp_path: Path, warning: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_blocks, "BLOCK", 1000)
+    monkeypatch.setattr(read_blocks, "BLOCK_BYTES", 1000)
     for before in (*range(0, 2000, 111), *range(900, 1000, 13)):  # blocks end at 1000 and 2000
         text = "x" * before + "\n" + warning.format("the sky fell") + "loading\n" * 600
         assert cause_of(tmp_path, text + UNCAUGHT) == "a process failed with ZeroDivisionError"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs.failures.diagnose import diagnose
+from llmb.logs.failures.choose_cause import diagnose
 from llmb.logs.timestamps import seconds_between
 
 MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"

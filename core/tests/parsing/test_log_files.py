@@ -65,7 +65,7 @@ def test_a_log_is_known_by_the_name_that_it_had_before_it_was_compressed(name: s
 
 
 def test_a_folder_with_too_many_files_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llmb.parsing.file_filter.MOST_FILES", 2)
+    monkeypatch.setattr("llmb.parsing.file_filter.MAX_FILES", 2)
     for name in "abc":
         (tmp_path / name).touch()
     with pytest.raises(LogError, match="has more than 2 files; name the folder with the logs"):

@@ -117,10 +117,13 @@ class Returning:
             [Step(step=1, time_s="0.5")],
             r"TypeError: invalid value '0.5' of a step; expected a float in Step\(step=1, time_s='0.5',",
         ),  # type: ignore[arg-type]  # it is wrong
-        ([Step(step=1, figures={"lr": None})], "TypeError: invalid value None of a step; expected a float in Step"),  # type: ignore[dict-item]  # it is wrong
+        (
+            [Step(step=1, other_values={"lr": None})],  # type: ignore[dict-item]  # it is wrong
+            "TypeError: invalid value None of a step; expected a float in Step",
+        ),
         ([Step(step=1, loss=Fraction(1, 2))], r"TypeError: invalid value Fraction\(1, 2\) of a step; .* in Step"),  # type: ignore[arg-type]  # it is wrong
-        ([Step(step=1, figures={"lr": 10**400})], "OverflowError: int too large to convert to float in Step"),
-        ([Step(step=1, figures={3: 0.5})], "TypeError: invalid name 3 of a value; expected a str in Step"),  # type: ignore[dict-item]  # it is wrong
+        ([Step(step=1, other_values={"lr": 10**400})], "OverflowError: int too large to convert to float in Step"),
+        ([Step(step=1, other_values={3: 0.5})], "TypeError: invalid name 3 of a value; expected a str in Step"),  # type: ignore[dict-item]  # it is wrong
         ([Step(step=1, rank="0")], "ValueError: invalid number '0' of a step; expected an integer of at least 0"),  # type: ignore[arg-type]  # it is wrong
         ([Step(step=1, rank=-1)], "ValueError: invalid number -1 of a step; expected an integer of at least 0"),
         ([Step(step=1, mean_of=2.5)], "ValueError: invalid number 2.5 of a step; .* in Step"),  # type: ignore[arg-type]  # it is wrong

@@ -82,7 +82,7 @@ def test_nanogpt_prints_each_step_with_its_time() -> None:
     text = "iter 0: loss 10.9886, time 63123.45ms, mfu -100.00%\niter 10: loss 10.1, time 135.20ms, mfu 22.51%\n"
     series = read(NANOGPT, text)
     assert values(series, "step", "loss", "time_s") == [(0, 10.9886, 63.12345), (10, 10.1, pytest.approx(0.1352))]
-    assert series.steps[1].figures == {"mfu_percent": 22.51}
+    assert series.steps[1].other_values == {"mfu_percent": 22.51}
 
 
 def test_torchtitan_prints_rates_from_which_the_step_time_follows() -> None:
@@ -111,7 +111,7 @@ def test_the_trainer_of_hugging_face_prints_neither_steps_nor_times() -> None:
     )
     series = read(TRAINER, text)
     assert values(series, "step", "loss", "time_s") == [(10, 2.6831, None), (20, 2.5, None)]
-    assert series.steps[1].figures == {"lr": 4.8e-05}
+    assert series.steps[1].other_values == {"lr": 4.8e-05}
 
 
 def test_lines_without_a_number_add_their_values_to_the_step_before() -> None:
@@ -193,12 +193,12 @@ def test_a_suffix_multiplies_a_number(text: str, value: float) -> None:
     for log in ({"line": "step {step} at {speed} ..."}, {"fields": {"where": "step", "step": "step", "speed": "at"}}):
         line = f"step 4 at {text} now\n" if "line" in log else f"step=4 at={text} now\n"
         [step] = read(log, line).steps
-        assert step.figures == {"speed": value}
+        assert step.other_values == {"speed": value}
 
 
 def test_a_suffix_in_the_line_is_text() -> None:
     [step] = read({"line": "step {step} at {speed}K"}, "step 4 at 1.21K\nstep 6 at 812\n").steps
-    assert (step.step, step.figures) == (4, {"speed": 1.21})
+    assert (step.step, step.other_values) == (4, {"speed": 1.21})
 
 
 def test_two_runs_in_one_log_are_two_runs_if_the_step_begins_the_line() -> None:

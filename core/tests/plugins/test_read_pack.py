@@ -16,7 +16,7 @@ from llmb.logs.failures import match_patterns
 from llmb.logs.failures.commands_in_remedies import FIRST_ERRORS
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import PendingSweep, complete_stale_sweeps
-from llmb.spec.spec_of_run import export_run, import_run
+from llmb.spec.spec_of_run import build_run_toml, read_run_toml
 
 FRAMEWORK = """
 command = ["true", "{steps}"]
@@ -344,17 +344,17 @@ def test_the_record_keeps_the_file_and_the_files_that_it_names(
     assert spec.recipe_copy
     for name, text in spec.recipe_copy.files.items():
         write(tmp_path, f"record/{name}", text)
-    tables = export_run(spec.with_run_id("abcde-x"), {})
+    tables = build_run_toml(spec.with_run_id("abcde-x"), {})
     assert tables["workload"]["recipe"] == "./framework/mylm.toml#mylm"
     record = write(tmp_path, "record/run.toml", tomli_w.dumps(tables))
     file.unlink()
-    again = import_run(record, PluginRegistry())
+    again = read_run_toml(record, PluginRegistry())
     assert again.run.recipe == "mylm/mylm"
     assert again.run.framework == str(tmp_path / "record/framework/mylm.toml")
     [job] = [each.job for each in llmb.plan(llmb.load(record))]
     assert job.files[f"{job.directory}/lib/train.py"] == "print(1)\n"
     monkeypatch.chdir(record.parent)  # where the path in the record exists as it is
-    assert import_run(record, PluginRegistry()).run.framework == again.run.framework
+    assert read_run_toml(record, PluginRegistry()).run.framework == again.run.framework
 
 
 def test_a_killed_process_leaves_the_files_of_its_records_to_the_next() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmb.recipes.scaling_rules import is_rule, scaled
+from llmb.recipes.scaling_rules import evaluate_rule, is_rule
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from llmb.recipes.scaling_rules import is_rule, scaled
 )
 def test_a_rule_is_evaluated_exactly(rule: int | str, gpus: int, expected: int) -> None:
     assert is_rule(rule)
-    assert scaled(rule, gpus) == expected
+    assert evaluate_rule(rule, gpus) == expected
 
 
 @pytest.mark.parametrize(
@@ -32,19 +32,19 @@ def test_a_rule_is_evaluated_exactly(rule: int | str, gpus: int, expected: int) 
 )
 def test_a_rule_without_an_integer_result_is_rejected(rule: str, gpus: int, value: str) -> None:
     with pytest.raises(ValueError, match=f"^{value}$"):
-        scaled(rule, gpus)
+        evaluate_rule(rule, gpus)
 
 
 @pytest.mark.parametrize("rule", ["2147483648", "gpus * 999999999", f"{'9' * 400} / 7"])
 def test_a_result_that_no_framework_can_store_is_rejected(rule: str) -> None:
     with pytest.raises(ValueError, match=r"^too large$"):
-        scaled(rule, 8)
+        evaluate_rule(rule, 8)
     assert not is_rule(2**31)
 
 
 def test_a_division_by_zero_is_rejected() -> None:
     with pytest.raises(ValueError, match="a division by 0"):
-        scaled("gpus / 0", 8)
+        evaluate_rule("gpus / 0", 8)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from llmb.paths import home_folder, runs_folder
+from llmb.records.index.filters_and_sort_keys import has_repeats_of
 from llmb.records.index.list_runs import _stamp, find_runs, list_runs, select_records
-from llmb.records.index.run_filters import has_repeats_of
 from llmb.records.last_progress import write_progress
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult, read_result

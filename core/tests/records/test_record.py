@@ -92,7 +92,10 @@ def test_a_result_that_does_not_fit_leaves_the_old_one(record: RunRecord, monkey
 
 
 def test_steps_keep_every_figure(record: RunRecord) -> None:
-    steps = [Step(step=1, time_s=0.5, loss=2.5), Step(step=2, time_s=0.25, figures=FrozenMap({"lr": 0.1}), attempt=1)]
+    steps = [
+        Step(step=1, time_s=0.5, loss=2.5),
+        Step(step=2, time_s=0.25, other_values=FrozenMap({"lr": 0.1}), attempt=1),
+    ]
     record.write_result({}, steps)
     assert (record.directory / "steps.csv").read_text().splitlines() == [
         "step,time_s,loss,tflops_per_gpu,tokens_per_s_per_gpu,mean_of,attempt,lr",
@@ -286,7 +289,7 @@ def test_files_that_cannot_be_read_are_named(record: RunRecord) -> None:
     record.logs.mkdir()
     for file in (record.directory / "cancel", record.logs / "train.log"):
         file.symlink_to(file.name)  # to itself
-    for read in (lambda: record.cancel_requested, lambda: record.log_size("train.log")):
+    for read in (lambda: record.cancel_requested_ns, lambda: record.log_size("train.log")):
         with pytest.raises(RecordError, match=r"(cancel|train\.log) cannot be read: Too many levels"):
             read()
 

@@ -13,7 +13,7 @@ import tomli_w
 from parts import forked
 
 import llmb
-from llmb.cli.spec_in_remedies import TypedSpec
+from llmb.cli.spec_in_remedies import SpecArguments
 from llmb.cli.views.dry_run import print_plans
 
 JOB_KEYS = {
@@ -200,7 +200,7 @@ def test_a_dry_run_prints_that_a_capture_has_no_verdict(
 ) -> None:
     nemo = {"recipe": "nemo_launcher/llama3.1-70b", "gpu_type": "h100", "dtype": "fp8", "gpus": 64}
     spec.write(tomli_w.dumps({"workload": nemo, "profile": profile, "target": {"scheduler": "slurm", "workdir": "/w"}}))
-    print_plans(llmb.plan(spec.load()), TypedSpec("spec.toml"), (), {})
+    print_plans(llmb.plan(spec.load()), SpecArguments("spec.toml"), (), {})
     assert f"\n# {message}\n" in capsys.readouterr().out
 
 

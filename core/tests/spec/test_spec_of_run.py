@@ -12,7 +12,7 @@ import tomli_w
 import llmb
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.run_ids import draw_run_ids
-from llmb.spec.spec_of_run import export_run, import_run
+from llmb.spec.spec_of_run import build_run_toml, read_run_toml
 from llmb.version import VERSION
 
 PROVENANCE = {"llmb": "0", "plugins": {"llmb-maxtext": "0"}, "created": "2026-01-01T00:00:00+00:00"}
@@ -24,8 +24,8 @@ def started(workload: llmb.Workload) -> tuple[llmb.RunSpec, ...]:
 
 def again(placed: llmb.RunSpec, folder: Path) -> tuple[Path, llmb.RunSpec]:
     file = folder / "run.toml"
-    file.write_text(tomli_w.dumps(export_run(placed, PROVENANCE)), encoding="utf-8")
-    return file, import_run(file, PluginRegistry())
+    file.write_text(tomli_w.dumps(build_run_toml(placed, PROVENANCE)), encoding="utf-8")
+    return file, read_run_toml(file, PluginRegistry())
 
 
 @pytest.mark.parametrize(
@@ -115,17 +115,17 @@ def test_a_changed_model_keeps_the_vocabulary_of_the_published_flops() -> None:
 
 def test_a_spec_without_a_run_id_is_no_record(spec: Any) -> None:
     with pytest.raises(llmb.RecordError, match=r"provenance\.run_id is missing"):
-        import_run(spec.usual().file, PluginRegistry())
+        read_run_toml(spec.usual().file, PluginRegistry())
 
 
 @pytest.mark.parametrize("key", ["repeat", "repeats", "sweep"])
 def test_an_invalid_value_of_the_provenance_is_a_damaged_record(spec: Any, tmp_path: Path, key: str) -> None:
     [placed] = started(spec.usual().load())
-    tables = export_run(placed, PROVENANCE)
+    tables = build_run_toml(placed, PROVENANCE)
     file = tmp_path / "run.toml"
     file.write_text(tomli_w.dumps({**tables, "provenance": {**tables["provenance"], key: "x"}}), encoding="utf-8")
     with pytest.raises(llmb.RecordError, match=r'is damaged: \[provenance\]: Run.*: invalid value "x"'):
-        import_run(file, PluginRegistry())
+        read_run_toml(file, PluginRegistry())
 
 
 def test_a_capture_has_the_recipe_s_steps_if_the_spec_states_none(spec: Any) -> None:
@@ -144,11 +144,11 @@ def test_an_error_of_a_record_names_the_plugins_that_have_changed_since(
     spec: Any, tmp_path: Path, name: str, now: str
 ) -> None:
     [placed] = started(spec.usual().load())
-    tables = export_run(placed, {**PROVENANCE, "plugins": {name: "0", "llmb-local": "0.1.0"}})
+    tables = build_run_toml(placed, {**PROVENANCE, "plugins": {name: "0", "llmb-local": "0.1.0"}})
     file = tmp_path / "run.toml"
     file.write_text(tomli_w.dumps({**tables, "framework": {"gone": 1}}), encoding="utf-8")
     with pytest.raises(llmb.SpecError) as caught:
-        import_run(file, PluginRegistry())
+        read_run_toml(file, PluginRegistry())
     unknown, changed = map(str, caught.value.faults)
     assert "framework.gone: unknown key" in unknown
     assert changed == f"{file}: {name} 0 wrote this record, and {now}"
@@ -159,11 +159,11 @@ def test_an_error_of_a_record_names_the_newer_llmb_that_wrote_it(
     spec: Any, tmp_path: Path, writer: str, is_newer: bool
 ) -> None:
     [placed] = started(spec.usual().load())
-    tables = export_run(placed, {**PROVENANCE, "llmb": writer})
+    tables = build_run_toml(placed, {**PROVENANCE, "llmb": writer})
     file = tmp_path / "run.toml"
     file.write_text(tomli_w.dumps({**tables, "workload": {**tables["workload"], "fidelity": 3}}), encoding="utf-8")
     with pytest.raises(llmb.SpecError) as caught:
-        import_run(file, PluginRegistry())
+        read_run_toml(file, PluginRegistry())
     *newer, unknown, _plugin = caught.value.faults
     assert unknown.key == "workload.fidelity"
     message = (

@@ -11,7 +11,7 @@ import tomli_w
 
 import llmb
 from llmb.plan_runs import plan
-from llmb.spec.spec_of_run import export_run
+from llmb.spec.spec_of_run import build_run_toml
 
 TARGETS = """
 [eos]
@@ -92,7 +92,7 @@ def test_the_record_has_the_settings_of_the_target(spec: Any, write_targets: Any
     write_targets(TARGETS)
     tables = {**tables_of(spec.big()), "target": {"name": "eos", "secrets": ["SITE_PASS"]}}
     [placed] = llmb.load(tables).runs
-    recorded = export_run(placed.with_run_id("a"), {})
+    recorded = build_run_toml(placed.with_run_id("a"), {})
     assert recorded["target"]["env"] == {"NCCL_IB_HCA": "mlx5_0", "HTTPS_PROXY": "http://proxy:3128"}
     assert recorded["target"]["mounts"] == {"/usr/local/driver": "/opt/driver:ro", "/site": "/site"}
     assert recorded["target"]["secrets"] == ["SITE_PASS"]

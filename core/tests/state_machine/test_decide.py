@@ -176,7 +176,7 @@ def test_a_run_ends_with_the_task_that_it_needs() -> None:
     [event] = decided(RUN, State(), tasks(image=TASK_FAILED))
     assert event == JobEnded(run_id="a", status=status("ended", cause="failed", reason="no disk", remedy="free some"))
     state = apply(State(), event)
-    assert (next_effect(RUN, state), state.run_state, state.handed_over) == ("finalize", "planned", False)
+    assert (next_effect(RUN, state), state.run_state, state.may_be_submitted) == ("finalize", "planned", False)
 
 
 def test_a_rejected_run_ends_with_the_reason() -> None:
@@ -186,7 +186,7 @@ def test_a_rejected_run_ends_with_the_reason() -> None:
     expected = status("ended", cause="refused", reason="no FP8 after noon", remedy="come back")
     assert event == JobEnded(run_id="b", status=expected)
     state = apply(SUBMITTING, event)
-    assert (state.run_state, state.handed_over, state.submitted) == ("submitting", True, False)
+    assert (state.run_state, state.may_be_submitted, state.submitted) == ("submitting", True, False)
 
 
 def test_a_job_that_has_ended_at_the_first_poll_keeps_its_id() -> None:
@@ -391,7 +391,7 @@ def reachable(unit: Unit) -> set[State]:
         if state in seen:
             continue
         seen.add(state)
-        requests = [CancelSeen(5), CancelSeen(9)] if unit.kind == "run" and state.cancel_requested < 9 else []
+        requests = [CancelSeen(5), CancelSeen(9)] if unit.kind == "run" and state.cancel_requested_ns < 9 else []
         new += [advance(unit, state, step) for step in (*OBSERVATIONS[unit.kind], *requests)]
     return seen
 
@@ -406,7 +406,7 @@ def test_every_state_has_an_effect_or_waits_for_something_until_it_ended(unit: U
     for state in states:
         waits = needs_poll(state)
         if unit.kind == "run" and state.stage in NOT_SUBMITTED:
-            waits = not state.cancel_requested  # for the states of its tasks
+            waits = not state.cancel_requested_ns  # for the states of its tasks
         assert (next_effect(unit, state) is not None or waits) == (state.stage != "ended"), state
 
 
@@ -435,7 +435,7 @@ def test_a_unit_goes_back_only_to_the_queue_or_to_be_created_again(unit: Unit) -
 @pytest.mark.parametrize("unit", [RUN, ALONE], ids=["run with tasks", "run"])
 def test_a_cancelled_run_is_never_submitted(unit: Unit) -> None:
     for state in reachable(unit):
-        if state.cancel_requested:
+        if state.cancel_requested_ns:
             assert next_effect(unit, state) != "submit"
 
 
@@ -463,7 +463,7 @@ def test_replaying_the_events_gives_the_state(act: Callable[[list[Event]], list[
 
 
 def test_a_run_that_was_handed_over_may_have_a_job_and_a_submitted_one_has() -> None:
-    facts = {state: (state.handed_over, state.submitted) for state in (State(), SUBMITTING, QUEUED, ENDING)}
+    facts = {state: (state.may_be_submitted, state.submitted) for state in (State(), SUBMITTING, QUEUED, ENDING)}
     assert list(facts.values()) == [(False, False), (True, False), (True, True), (True, True)]
 
 

@@ -95,29 +95,29 @@ def test_a_line_names_its_event_and_the_state_that_follows(event: Event, line: o
 OLD = [
     ('{"time": 1.5, "state": "planned"}', State()),
     ('{"time": 2, "state": "preparing", "task": "image-4711"}', State(stage="preparing", task="image-4711")),
-    ('{"time": 3, "state": "submitting"}', State(stage="submitting", task="image-4711", handed_over=True)),
+    ('{"time": 3, "state": "submitting"}', State(stage="submitting", task="image-4711", may_be_submitted=True)),
     (
         '{"time": 4, "unanswered": "no route to host"}',
-        State(stage="submitting", task="image-4711", handed_over=True, reason="no route to host"),
+        State(stage="submitting", task="image-4711", may_be_submitted=True, reason="no route to host"),
     ),
     (
         '{"time": 5, "state": "queued", "job_id": "7"}',
-        State(stage="queued", task="image-4711", handed_over=True, submitted=True, job_id="7"),
+        State(stage="queued", task="image-4711", may_be_submitted=True, submitted=True, job_id="7"),
     ),
     (
         '{"time": 6, "state": "running"}',
-        State(stage="running", task="image-4711", handed_over=True, submitted=True, job_id="7"),
+        State(stage="running", task="image-4711", may_be_submitted=True, submitted=True, job_id="7"),
     ),
     (
         '{"time": 7, "attempt": 1}',
-        State(stage="running", task="image-4711", handed_over=True, submitted=True, job_id="7", attempt=1),
+        State(stage="running", task="image-4711", may_be_submitted=True, submitted=True, job_id="7", attempt=1),
     ),
     (
         '{"time": 8, "state": "completed", "verdict": "pass"}',
         State(
             stage="ended",
             task="image-4711",
-            handed_over=True,
+            may_be_submitted=True,
             submitted=True,
             job_id="7",
             attempt=1,

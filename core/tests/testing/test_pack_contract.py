@@ -1,4 +1,4 @@
-"""Planted errors in packs: each fails its test of `RecipePackContract` with a message, and no other test."""
+"""Planted errors in packs: each fails its test of `PackContract` with a message, and no other test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from parts.contract_failures import find_failures
 
 from llmb.plugins.registry import PluginRegistry
-from llmb.testing import RecipePackContract
+from llmb.testing import PackContract
 from llmb.testing.job_checks import check_mfus
 from llmb.values.errors import PluginWarning
 
@@ -126,7 +126,7 @@ def install(site: Any, files: dict[str, str], pack: str = "acme") -> None:
 def failures() -> dict[str, str]:
     """Run the contract tests of the pack ``acme``. Return the messages of those that fail, by name."""
 
-    class TestAcme(RecipePackContract):
+    class TestAcme(PackContract):
         pack = "acme"
 
     return find_failures(TestAcme())
@@ -160,7 +160,7 @@ def test_a_recipe_of_a_missing_framework_is_checked_without_its_jobs(active_site
     install(active_site, {"recipes/missing/big.toml": RECIPE})
     assert failures() == {}
 
-    class TestAcme(RecipePackContract):
+    class TestAcme(PackContract):
         pack = "acme"
 
     with pytest.raises(pytest.skip.Exception, match="not installed: missing; install the framework to test its"):

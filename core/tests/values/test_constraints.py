@@ -6,7 +6,7 @@ import pytest
 
 from llmb import forbid_key, forbid_options
 
-DECIDED = {"train.steps": "workload.steps", "mesh": "[parallelism]", "run_name": ""}
+SET_BY_LLMB = {"train.steps": "workload.steps", "mesh": "[parallelism]", "run_name": ""}
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,13 @@ DECIDED = {"train.steps": "workload.steps", "mesh": "[parallelism]", "run_name":
     ],
 )
 def test_a_setting_that_the_spec_decides_is_rejected_at_its_key(name: str, message: str) -> None:
-    assert [*map(str, forbid_options([name, "train.lr"], DECIDED))] == [f"framework.config.{name}: {message}"]
-    [error] = forbid_options([name], DECIDED, table="framework.arguments")
+    assert [*map(str, forbid_options([name, "train.lr"], SET_BY_LLMB))] == [f"framework.config.{name}: {message}"]
+    [error] = forbid_options([name], SET_BY_LLMB, table="framework.arguments")
     assert error.key == f"framework.arguments.{name}"
 
 
 def test_a_prefix_of_a_setting_belongs_to_its_trainer() -> None:
-    error = forbid_key("mesh.tp", DECIDED, key="framework.config.+mesh.tp")
+    error = forbid_key("mesh.tp", SET_BY_LLMB, key="framework.config.+mesh.tp")
     assert error is not None
     assert error.key == "framework.config.+mesh.tp"
-    assert forbid_key("+mesh.tp", DECIDED, key="framework.config.+mesh.tp") is None
+    assert forbid_key("+mesh.tp", SET_BY_LLMB, key="framework.config.+mesh.tp") is None

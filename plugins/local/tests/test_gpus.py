@@ -258,7 +258,7 @@ def test_doctor_prints_the_remedy_of_an_engine_once(programs: Any) -> None:
 def test_runs_without_an_image_need_no_checks_of_containers(programs: Any) -> None:
     install_nvidia_smi(programs, "8-h100")
     programs("docker", "exit 1")
-    without_images = attrs.evolve(probed(), images=False)
+    without_images = attrs.evolve(probed(), uses_images=False)
     names = [check.name for check in Local().checks(without_images, LocalHost(), ())]
     assert names == ["gpus", "gpu 3"]
 

@@ -94,7 +94,7 @@ def test_a_line_of_the_present_version() -> None:
         loss=0.693,
         tflops_per_gpu=0.861,
         tokens_per_s_per_gpu=164.297,
-        figures={
+        other_values={
             "total_weights": 6965.0,
             "lm_loss": 0.0,
             "perplexity": 1.0,
@@ -114,11 +114,11 @@ def test_a_line_of_the_present_version() -> None:
         ),
         (
             "[Rampup Batch Size Phase], completed step: 7, seconds: 1.250, total_weights: 8192, loss: 9.100",
-            Step(step=7, time_s=1.25, loss=9.1, figures={"total_weights": 8192.0}),
+            Step(step=7, time_s=1.25, loss=9.1, other_values={"total_weights": 8192.0}),
         ),
         (
             "completed step: 8, seconds: 0.159, live slice count: 3, TFLOP/s/device: 43.430, loss: 220.774",
-            Step(step=8, time_s=0.159, tflops_per_gpu=43.43, loss=220.774, figures={"live slice count": 3.0}),
+            Step(step=8, time_s=0.159, tflops_per_gpu=43.43, loss=220.774, other_values={"live slice count": 3.0}),
         ),
         ("completed step: 4, seconds: 1.182", Step(step=4, time_s=1.182)),
         ("completed step: 4, loss: -inf", Step(step=4, loss=-math.inf)),
@@ -190,7 +190,7 @@ def test_a_value_that_may_lack_digits_is_skipped() -> None:
         for step in steps(line[:length]):
             for name, value in attrs.asdict(step, filter=lambda _field, value: isinstance(value, float)).items():
                 assert value == getattr(whole, name), (line[:length], name)
-            assert step.figures.items() <= whole.figures.items()
+            assert step.other_values.items() <= whole.other_values.items()
 
 
 # Real logs
@@ -249,7 +249,7 @@ def test_the_golden_log_of_a_run_of_ours() -> None:
         loss=8.085,
         tflops_per_gpu=0.142,
         tokens_per_s_per_gpu=6317.790,
-        figures={"total_weights": 1536.0, "lm_loss": 8.085, "perplexity": 3243.993},
+        other_values={"total_weights": 1536.0, "lm_loss": 8.085, "perplexity": 3243.993},
     )
 
 
@@ -370,7 +370,7 @@ def test_steps_that_a_copy_wrapped(label: str) -> None:
 
     step = Step(step=0, time_s=48.5, tflops_per_gpu=23.456, tokens_per_s_per_gpu=169.5, loss=13.5)
     figures = {"total_weights": 1048576.0, "perplexity": 2.25}
-    assert [*found.values()] == [attrs.evolve(step, step=number, figures=figures) for number in (0, 1)]
+    assert [*found.values()] == [attrs.evolve(step, step=number, other_values=figures) for number in (0, 1)]
 
 
 def test_steps_that_a_copy_wrapped_after_a_colon() -> None:

@@ -87,7 +87,7 @@ def test_an_iteration_line_gives_its_values() -> None:
         step=7,
         time_s=5.7415,
         loss=6.5,
-        figures={
+        other_values={
             "consumed samples": 448.0,
             "learning rate": 3e-05,
             "global batch size": 64.0,
@@ -130,7 +130,7 @@ def test_an_iteration_line_gives_its_values() -> None:
 def test_the_names_of_every_fork_are_known(field: str, name: str, value: float) -> None:
     time = "" if "elapsed" in field else " elapsed time per iteration (ms): 10.0 |"
     [step] = series(f" iteration  3/ 50 | consumed samples:  8 |{time} {field} | x\n".encode()).steps
-    assert step.figures.get(name, getattr(step, name, None)) == value
+    assert step.other_values.get(name, getattr(step, name, None)) == value
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_a_truncated_log_gives_no_value_that_was_not_printed(place: int) -> None
     for step in series(kept).steps:
         assert step.time_s in (5.7415, 5.74)
         assert step.tflops_per_gpu in (None, 1636.8)
-        assert set(step.figures.values()) <= {64.0, 128.0, 3e-05, 1.0, 10.275, 0.0}
+        assert set(step.other_values.values()) <= {64.0, 128.0, 3e-05, 1.0, 10.275, 0.0}
 
 
 # Real logs
@@ -358,7 +358,7 @@ def test_the_golden_log_gives_every_step() -> None:
     found = series((GOLDEN / "megatron-bridge-0.3.1-cpu.log").read_bytes())
     assert [step.step for step in found.steps] == list(range(1, 51))
     assert (found.total_steps, found.nan, found.attempt) == (50, False, 0)
-    assert found.steps[34].figures["consumed samples"] == 280.0
+    assert found.steps[34].other_values["consumed samples"] == 280.0
     assert (found.steps[-1].loss, found.steps[-1].tflops_per_gpu) == (2.189851, 0.0)
 
 
@@ -416,7 +416,7 @@ def test_wrapped_lines_are_one_record(wrapped: Callable[[str], str]) -> None:
 
     assert [step.step for step in found] == list(range(1, 12))
     assert {(step.time_s, step.loss) for step in found} == {(5.7415, 6.5)}
-    assert {step.figures.get("grad norm", step.figures.get("gradnorm")) for step in found} == {10.275}
+    assert {step.other_values.get("grad norm", step.other_values.get("gradnorm")) for step in found} == {10.275}
 
 
 @pytest.mark.parametrize("line", ["Step Time: 0.50s , 32680.36 tok/s/gpu", "Step Time : 0.50s, 32680.36 tok/s/gpu"])
@@ -461,7 +461,7 @@ def test_a_duration_of_two_units_is_no_figure() -> None:
         " | kl: 1.5E-02 | number of nan iterations: 0 |\n"
     )
     (step,) = series(record.encode()).steps
-    assert step.figures == {"kl": 0.015, "number of nan iterations": 0.0}
+    assert step.other_values == {"kl": 0.015, "number of nan iterations": 0.0}
 
 
 def test_a_line_with_bars_after_a_record_is_no_part_of_it() -> None:
@@ -469,7 +469,7 @@ def test_a_line_with_bars_after_a_record_is_no_part_of_it() -> None:
     others = "evaluated\n[TimeToTrain] status: success | samples_count: 172032 | throughput: 29.27\n"
 
     (step,) = series((record + others).encode()).steps
-    assert "samples_count" not in step.figures
+    assert "samples_count" not in step.other_values
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def bar(place: str, figures: str = "", epoch: int = 0) -> str:
 def test_a_bar() -> None:
     assert items(bar("2/20", BAR) + "\n") == [
         Notice(kind="total steps", text="20 steps", value=20),
-        Step(step=2, time_s=24.8, loss=11.2, figures={"global_step": 1.0, "consumed_samples": 256.0}),
+        Step(step=2, time_s=24.8, loss=11.2, other_values={"global_step": 1.0, "consumed_samples": 256.0}),
     ]
 
 
@@ -145,7 +145,7 @@ def test_full_numbers_of_dllogger_count_more_than_the_bar() -> None:
     exact = "DLL 2025-06-11 01:56:01.007935 - 1 reduced_train_loss : 11.159525  grad_norm : 44.6  epoch : 0 \n"
     first, second = steps(bar("2/20", BAR) + exact, bar("3/20", OLD) + exact)
 
-    assert (first.loss, first.time_s, first.figures["grad_norm"]) == (11.159525, 24.8, 44.6)
+    assert (first.loss, first.time_s, first.other_values["grad_norm"]) == (11.159525, 24.8, 44.6)
     assert (second.step, second.loss) == (3, 11.3)  # it is of another step
 
 
@@ -204,7 +204,7 @@ def test_a_line_of_nemo_2(prefix: str) -> None:
         loss=11.03,
         tflops_per_gpu=1249.0,
         tokens_per_s_per_gpu=10730.0,
-        figures={
+        other_values={
             "lr": 4.498e-06,
             "global_batch_size": 512.0,
             "max_memory_reserved": 127785762816.0,
@@ -224,13 +224,13 @@ def test_values_of_nemo_2_are_means_since_the_line_before(tmp_path: Path) -> Non
 def test_a_line_without_a_timing_is_a_step_without_a_time() -> None:
     [step] = steps("Training epoch 0, iteration 2/999 | lr: 0 | global_step: 2 | reduced_train_loss: 2.464\n")
 
-    assert (step.step, step.time_s, step.loss, step.figures) == (2, None, 2.464, {"lr": 0.0})
+    assert (step.step, step.time_s, step.loss, step.other_values) == (2, None, 2.464, {"lr": 0.0})
 
 
 def test_text_directly_after_the_last_value_is_skipped() -> None:
     [step] = steps("Training epoch 0, iteration 2/9 | global_step: 2 | consumed_samples: 384[NeMo W 2025] Dropping\n")
 
-    assert step.figures["consumed_samples"] == 384.0
+    assert step.other_values["consumed_samples"] == 384.0
 
 
 @pytest.mark.parametrize("number", ["1.", "12.", "1,234"])
@@ -255,7 +255,7 @@ def test_a_value_that_may_lack_digits_is_skipped(whole: str) -> None:
         for step in steps(whole[:length]):
             for name, value in attrs.asdict(step, filter=lambda _field, value: isinstance(value, float)).items():
                 assert value == getattr(expected, name), (whole[:length], name)
-            assert step.figures.items() <= expected.figures.items() | {("global_step", 29.0)}
+            assert step.other_values.items() <= expected.other_values.items() | {("global_step", 29.0)}
 
 
 def test_a_last_line_without_an_end_keeps_a_complete_time() -> None:
@@ -337,7 +337,7 @@ def test_lines_of_nemo_2_that_a_copy_wrapped(end: str, fields: int) -> None:
 
     found = {step.step: step for step in steps(log)}
     assert [(step.step, step.time_s, step.loss) for step in found.values()] == [(28, 46.8, 11.03), (29, 46.8, 11.03)]
-    assert found[29].figures["consumed_samples"] == 512
+    assert found[29].other_values["consumed_samples"] == 512
 
 
 STOPPED = "`Trainer.fit` stopped: `max_steps=%d` reached.\n"
@@ -375,8 +375,8 @@ def test_the_records_of_mlperf_have_the_step_times() -> None:
     log += ":::MLLOG {torn\n" + RECORD.format(key="run_stop", value="null", metadata='"status": "success"')
 
     assert items(log) == [
-        Step(step=48, time_s=0.5, figures={"throughput": 16.0}, mean_of=48),
-        Step(step=96, time_s=0.25, figures={"throughput": 32.0}, mean_of=48),
+        Step(step=48, time_s=0.5, other_values={"throughput": 16.0}, mean_of=48),
+        Step(step=96, time_s=0.25, other_values={"throughput": 32.0}, mean_of=48),
         Notice(kind="finished"),
     ]
 
@@ -399,7 +399,7 @@ def test_the_file_of_dllogger() -> None:
     log = DLLL.format(step='"PARAMETER"', data='{"train_step_timing in s": 1.0}') + DLLL.format(step=0, data="{torn")
     log += DLLL.format(step=1, data=DATA) + DLLL.format(step=[0, 2], data=DATA) + DLLL.format(step="[]", data=DATA)
 
-    first = Step(step=2, time_s=92.287, loss=10.914, figures={"global_step": 1.0})
+    first = Step(step=2, time_s=92.287, loss=10.914, other_values={"global_step": 1.0})
     assert steps(log) == [first, attrs.evolve(first, step=3)]
 
 

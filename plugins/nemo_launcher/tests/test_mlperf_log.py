@@ -107,7 +107,7 @@ def test_the_last_block_ends_with_the_run() -> None:
     log = record("block_start", samples_count=0) + stats({"train_step_time": 2.5}, step=0)
     log += record("run_stop", samples_count=12, status="success")
 
-    assert items(*GPT_3, log) == [Step(step=3, time_s=2.5, figures={}, mean_of=3), Notice(kind="finished")]
+    assert items(*GPT_3, log) == [Step(step=3, time_s=2.5, other_values={}, mean_of=3), Notice(kind="finished")]
 
 
 def test_the_loss_of_a_block_is_the_last_one_in_it() -> None:

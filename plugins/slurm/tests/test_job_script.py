@@ -244,7 +244,7 @@ def test_a_host_without_pyxis_gives_a_warning_before_submission(
 
 
 def test_there_is_no_probe_for_runs_without_an_image() -> None:
-    assert Slurm().probe(attrs.evolve(target(), gpu_types=("h100",), images=False)) == ""
+    assert Slurm().probe(attrs.evolve(target(), gpu_types=("h100",), uses_images=False)) == ""
 
 
 OF_SLURM = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE")

@@ -12,7 +12,7 @@ IMPOSSIBLE_MFU = "MFU above 100 % is impossible"
 """The beginning of the reason why a step time is not judged."""
 
 
-def doubt_step_time(metrics: Metrics | None) -> str:
+def explain_impossible_step_time(metrics: Metrics | None) -> str:
     """Return why the GPUs cannot reach a step time, or "". The peak must be the one of a data sheet."""
     if metrics is None or metrics.mfu_computed is None or metrics.mfu_computed <= 1:
         return ""

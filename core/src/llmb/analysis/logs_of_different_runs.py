@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from llmb.analysis.slow_ranks import common_steps
-from llmb.analysis.steady_state import LEAST_STEPS
+from llmb.analysis.steady_state import MIN_STEPS
 
 SAME_RUN: Final = 0.1
 """The largest relative difference of the median step times of two ranks of one run: each step waits for all ranks."""
@@ -14,7 +14,7 @@ SAME_RUN: Final = 0.1
 def describe_disagreement(logs: Mapping[str, Mapping[int, float]]) -> str:
     """Return why logs, given by their step times (s), are not those of one run's ranks, or "" if they may be."""
     steps = common_steps(list(logs.values())) if len(logs) > 1 else []
-    if len(steps) < LEAST_STEPS:
+    if len(steps) < MIN_STEPS:
         return ""
     medians = {name: statistics.median(times_s[step] for step in steps) for name, times_s in logs.items()}
     (fast, fast_s), (slow, slow_s) = (find(medians.items(), key=lambda each: each[1]) for find in (min, max))

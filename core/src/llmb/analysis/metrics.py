@@ -78,7 +78,7 @@ class Metrics:
         return html_values("metrics", self.rows())
 
 
-def measure(
+def compute_metrics(
     *,
     seq_len: int,
     flops_per_sequence: float | None,
@@ -125,12 +125,14 @@ def measure(
     )
 
 
-def measure_run(run: Run[Any], step_time_s: float | None, tflops_per_gpu: float | None, peak: float | None) -> Metrics:
+def compute_run_metrics(
+    run: Run[Any], step_time_s: float | None, tflops_per_gpu: float | None, peak: float | None
+) -> Metrics:
     """Compute the metrics of a run from a step time (s), logged TFLOP/s per GPU, and the peak of a GPU (FLOP/s)."""
-    return measure_configuration(run, run.architecture, run, step_time_s, tflops_per_gpu, peak)
+    return compute_configuration_metrics(run, run.architecture, run, step_time_s, tflops_per_gpu, peak)
 
 
-def measure_configuration(
+def compute_configuration_metrics(
     sizes: Run[Any] | Point,
     model: Model | None,
     conventions: Run[Any] | Recipe,
@@ -140,7 +142,7 @@ def measure_configuration(
 ) -> Metrics:
     """Compute the metrics of a model with these sizes. ``conventions`` state how FLOPs and MFU are counted."""
     formula, per_token = conventions.flop_formula, conventions.flops_per_token
-    return measure(
+    return compute_metrics(
         seq_len=sizes.seq_len,
         flops_per_sequence=sequence_flops(model, formula, per_token, seq_len=sizes.seq_len, tp=sizes.parallelism.tp),
         mfu_from=conventions.mfu_from,

@@ -41,7 +41,7 @@ Source: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.ht
 among them, because most GPUs reach it in a training.
 """
 
-MOST_ERRORS = 20
+MAX_ERRORS = 20
 """Different messages of the tool that are kept."""
 
 JOULES_PER_KWH = 3.6e6
@@ -177,7 +177,7 @@ class _Samples:
             self.links.setdefault((node, int(gpu), f"link {link}: {name}"), [0, 0])[kind == "link end"] = int(count)
         elif kind == "cost" and len(values) == 2:
             self.costs[node] = float(values[0]) / max(1.0, float(values[1]))
-        elif kind in ("error", "gpu") and len(values) == 1 and len(self.errors) < MOST_ERRORS:
+        elif kind in ("error", "gpu") and len(values) == 1 and len(self.errors) < MAX_ERRORS:
             self.errors[f"{node}: {values[0]}"] = None
 
 

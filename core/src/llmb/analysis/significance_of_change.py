@@ -14,10 +14,10 @@ from llmb.analysis.verdict import Repeat, steady_states_of, windows_of
 
 Call = Literal["slower", "faster", "none"]
 
-LEAST_VALUES = 4
+MIN_VALUES = 4
 """Values per side without which the rank test cannot show a difference at 0.05."""
 
-MOST_EXACT_WORK = 2000
+MAX_EXACT_WORK = 2000
 """Largest product of the values of the smaller side and of both sides for which the test is exact.
 
 31 values per side take 0.1 s.
@@ -52,7 +52,7 @@ def compare_repeats(a: Sequence[Repeat], b: Sequence[Repeat]) -> Change:
 def _compare(a: Group, b: Group) -> Change:
     change, margin = b.mean_s / a.mean_s - 1, margin_of_change(a, b)
     call: Call = "none" if abs(change) <= margin else "slower" if change > 0 else "faster"
-    enough = min(len(a), len(b)) >= LEAST_VALUES
+    enough = min(len(a), len(b)) >= MIN_VALUES
     p = mann_whitney_p(a.times_s, b.times_s) if enough else None
     return Change(a_s=a.mean_s, b_s=b.mean_s, change=change, margin=margin, call=call, p=p)
 
@@ -68,7 +68,7 @@ def mann_whitney_p(a: Sequence[float], b: Sequence[float]) -> float:
     ranks = [bisect_left(values, value) + bisect_right(values, value) + 1 for value in (*few, *many)]
     expected = len(few) * statistics.fmean(ranks)
     distance = abs(sum(ranks[: len(few)]) - expected)
-    if len(few) * len(values) > MOST_EXACT_WORK:
+    if len(few) * len(values) > MAX_EXACT_WORK:
         variance = len(few) * len(many) / (len(values) - 1) * statistics.pvariance(ranks)
         return math.erfc(max(distance - 1, 0) / math.sqrt(2 * variance)) if variance else 1.0
     sums = _count_rank_sums(ranks, len(few))

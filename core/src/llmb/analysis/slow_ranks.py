@@ -13,13 +13,13 @@ from typing import Final, TypeVar
 
 import attrs
 
-from llmb.analysis.steady_state import LEAST_STEPS, median_and_deviation
+from llmb.analysis.steady_state import MIN_STEPS, median_and_deviation
 from llmb.values.steps import RankTimes
 
-LEAST_RANKS: Final = 4
+MIN_RANKS: Final = 4
 """Ranks, or hosts, without which their spread is unknown."""
 
-LEAST_EXCESS: Final = 0.01
+MIN_EXCESS: Final = 0.01
 """The excess below which a rank is not called slow, however small the noise is."""
 
 ERROR_RATE: Final = 0.002
@@ -68,10 +68,10 @@ class RankComparison:
 
 def compare_ranks(processes: Sequence[RankTimes]) -> RankComparison | None:
     """Return the comparison of processes, or None if fewer than 4 have 8 steps in common."""
-    if len(processes) < LEAST_RANKS:
+    if len(processes) < MIN_RANKS:
         return None
     steps = common_steps([each.times_s for each in processes])
-    if len(steps) < LEAST_STEPS:
+    if len(steps) < MIN_STEPS:
         return None
     medians = {step: statistics.median(each.times_s[step] for each in processes) for step in steps}
     excesses = [statistics.median(each.times_s[step] / medians[step] - 1 for step in steps) for each in processes]
@@ -105,7 +105,7 @@ def compare_ranks(processes: Sequence[RankTimes]) -> RankComparison | None:
 
 def explain_missing_times(comparison: RankComparison | None, gpus: int, verdict: str | None, setting: str) -> str:
     """Return how to compare the ranks of a run that may be slow, or "" if there is no need or no such setting."""
-    if comparison or gpus < LEAST_RANKS or verdict == "pass" or not setting:
+    if comparison or gpus < MIN_RANKS or verdict == "pass" or not setting:
         return ""
     return f"slow ranks are unknown, because not all ranks print their step times; set {setting}"
 
@@ -119,11 +119,11 @@ def common_steps(times_s: Sequence[Mapping[int, float]]) -> list[int]:
 def _find_slow(excesses: Mapping[K, float]) -> dict[K, float]:
     """Return those whose excess over the median is beyond the noise, the slowest first. With fewer than 4, none is."""
     count = len(excesses)
-    if count < LEAST_RANKS:
+    if count < MIN_RANKS:
         return {}
     middle, noise = median_and_deviation(list(excesses.values()))
     deviations = statistics.NormalDist().inv_cdf(1 - ERROR_RATE / count) * (1 + FEW_RANKS / (count - 1))
-    limit = max(LEAST_EXCESS, deviations * noise)
+    limit = max(MIN_EXCESS, deviations * noise)
     found = [(key, excess - middle) for key, excess in excesses.items() if excess - middle > limit]
     return dict(sorted(found, key=lambda each: -each[1]))
 

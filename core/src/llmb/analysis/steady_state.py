@@ -16,7 +16,7 @@ from llmb.analysis.valid_range import STEP_TIME_S, StepTime, possible
 from llmb.values.steps import Step
 from llmb.values.types.numbers import PositiveInt, number_type
 
-LEAST_STEPS = 8
+MIN_STEPS = 8
 """Step times without which no steady state is found."""
 
 MAD_TO_STD = 1.4826
@@ -37,19 +37,19 @@ A dip is no step time: for example, an asynchronous framework printed the step b
 EQUAL_GAPS = 0.25
 """The relative difference of two distances between spikes that count as equal."""
 
-MOST_CORRELATION = 0.9
+MAX_CORRELATION = 0.9
 """Upper limit of the correlation of neighbouring steps, so that few steps cannot make the noise infinite."""
 
 STABLE_DRIFT = 0.02
 """The drift up to which the position of a window in the run does not matter."""
 
-LEAST_DIFFERENCE, DIFFERENCE_NOISES = 0.02, 3
+MIN_DIFFERENCE, DIFFERENCE_NOISES = 0.02, 3
 """Relative difference of a window from the steady state that matters, at least, and in units of the noise."""
 
 
 Correlation = Annotated[
     float,
-    number_type("0 to 0.9", lambda value: 0 <= value <= MOST_CORRELATION, minimum=0, maximum=MOST_CORRELATION),
+    number_type("0 to 0.9", lambda value: 0 <= value <= MAX_CORRELATION, minimum=0, maximum=MAX_CORRELATION),
 ]
 """The correlation of neighbouring steps in a record."""
 
@@ -94,7 +94,7 @@ class SteadyState:
     def differs_from(self, step_time_s: float, count: int) -> bool:
         """Check whether a window with this mean of ``count`` steps does not represent the steady state."""
         difference = abs(step_time_s / self.step_time_s - 1)
-        return difference > max(LEAST_DIFFERENCE, DIFFERENCE_NOISES * self.relative_noise(count))
+        return difference > max(MIN_DIFFERENCE, DIFFERENCE_NOISES * self.relative_noise(count))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that ``llmb parse --json`` prints."""
@@ -104,7 +104,7 @@ class SteadyState:
 def find_steady_state(steps: Iterable[Step]) -> SteadyState | None:
     """Return the steady state of a run, or None if the log has fewer than 8 step times."""
     known = [(step.step, time_s) for step in steps if (time_s := possible(step.time_s, STEP_TIME_S)) is not None]
-    if len(known) < LEAST_STEPS:
+    if len(known) < MIN_STEPS:
         return None
     steady = known[_find_start([time_s for _, time_s in known]) :]
     times_s = [time_s for _, time_s in steady]
@@ -173,4 +173,4 @@ def _autocorrelation(errors: Sequence[float], squares: float) -> float:
     if squares == 0:
         return 0.0
     products = math.fsum(error * following for error, following in itertools.pairwise(errors))
-    return min(max(products / squares + 1 / len(errors), 0.0), MOST_CORRELATION)
+    return min(max(products / squares + 1 / len(errors), 0.0), MAX_CORRELATION)

@@ -22,10 +22,10 @@ TFLOPS_PER_GPU: Bounds = (1e-6, 1e6)
 """1e6 is about a hundred times the dense peak of any GPU. 1e-6, a MFLOP/s, is less than any processor reaches."""
 
 
-MOST_MFU = 10
+MAX_MFU = 10
 """A formula may count more FLOPs than the GPU computes, such as those of frozen weights, but not ten times as many."""
 
-LEAST_MFU = 1e-3
+MIN_MFU = 1e-3
 """The least MFU of a step that computes for `COMPUTE_BOUND_S`. Milliseconds for seconds are below it."""
 
 COMPUTE_BOUND_S = 0.01
@@ -34,7 +34,7 @@ COMPUTE_BOUND_S = 0.01
 
 def is_plausible(mfu: float, step_time_s: float) -> bool:
     """Check whether an MFU may be one of this step time, not the result of another unit."""
-    return mfu <= MOST_MFU and (mfu >= LEAST_MFU or mfu * step_time_s < COMPUTE_BOUND_S)
+    return mfu <= MAX_MFU and (mfu >= MIN_MFU or mfu * step_time_s < COMPUTE_BOUND_S)
 
 
 def finite_or_none(value: Any) -> Any:

@@ -11,8 +11,8 @@ import attrs
 
 from llmb.analysis.margins import Group, margin_of_mean
 from llmb.analysis.measuring_window import MeasuredWindow, Summary
-from llmb.analysis.repeats_to_settle import MOST_REPEATS, repeats_to_settle
-from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
+from llmb.analysis.repeats_to_settle import MAX_REPEATS, repeats_to_settle
+from llmb.analysis.steady_state import MIN_STEPS, SteadyState
 from llmb.values.run_states import Verdict
 from llmb.values.steps import Step
 from llmb.values.texts.error_text import counted, first_names
@@ -29,10 +29,10 @@ UNKNOWN_NOISE = 0.01
 INCOMPARABLE = "not comparable with the baseline"
 """The beginning of the objection to a run of another configuration."""
 
-MOST_NAMED = 4
+MAX_NAMED = 4
 """The most repeats that a reason names."""
 
-TOO_UNCERTAIN = f"not even {MOST_REPEATS} more repeats would settle it"
+TOO_UNCERTAIN = f"not even {MAX_REPEATS} more repeats would settle it"
 
 
 @attrs.frozen(kw_only=True)
@@ -184,13 +184,13 @@ def find_objection(
     cause: str = "",
     loss_nan: bool = False,
     missing_window: str = "",
-    doubt: str = "",
+    invalid_step_time: str = "",
 ) -> Judgement | None:
     """Return the first reason that prevents a verdict on a run's step time, or None.
 
     The verdict is None if no baseline applies, and undecided if one does but the run does not count.
     ``differences`` are the keys in which the run differs from the published configuration. ``cause`` is why the run did
-    not complete, if that is known. ``doubt`` is why the step time is wrong.
+    not complete, if that is known. ``invalid_step_time`` is why the step time is wrong.
     """
     if profiled or not published:
         reason = "profiled runs are not judged" if profiled else "no baseline is published for this run"
@@ -203,7 +203,7 @@ def find_objection(
     elif loss_nan:
         reason = "the loss was NaN, so the run trained nothing"
     else:
-        reason = missing_window or doubt
+        reason = missing_window or invalid_step_time
     return Judgement(verdict="undecided", reason=reason) if reason else None
 
 
@@ -236,7 +236,7 @@ def _join_objections(candidates: Sequence[Candidate]) -> Judgement:
         return Judgement(verdict="undecided", reason="there is no step time to compare")
     if len(names) == 1:
         return objections[0][1]
-    reasons = [f"{first_names(repeats, MOST_NAMED)}: {reason}" for reason, repeats in names.items()]
+    reasons = [f"{first_names(repeats, MAX_NAMED)}: {reason}" for reason, repeats in names.items()]
     verdict = next((objection.verdict for _, objection in objections if objection.verdict), None)
     return Judgement(verdict=verdict, reason="; ".join(reasons))
 
@@ -245,7 +245,7 @@ def describe_missing_window(
     summary: Summary, steps: Sequence[Step], steady: SteadyState | None, published_s: float | None
 ) -> str:
     """Return why a log has no mean over the window, and the steady state that it has instead."""
-    steady_text = f"there is no steady state, because fewer than {LEAST_STEPS} steps have a time"
+    steady_text = f"there is no steady state, because fewer than {MIN_STEPS} steps have a time"
     if steady:
         ratio = f", {steady.step_time_s / published_s:.3f} x the published step time" if published_s else ""
         numbers = f"steps {steady.first} to {steady.last}"

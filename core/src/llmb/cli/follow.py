@@ -13,7 +13,7 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.exit_codes import INTERRUPTED, combined_exit_code
-from llmb.cli.options import note_open_verdicts
+from llmb.cli.options import print_open_verdicts
 
 NAMED_RUNS = 16
 """Runs that a message or the attach command names. The ids of more runs would push the table from the screen."""
@@ -103,7 +103,7 @@ def exit_with_verdicts(
     """Exit with the code of these runs and, with --check, of the verdicts on ``sets``. Name verdicts that are open."""
     exit_code = combined_exit_code(results, sets=sets, error=error)
     if exit_code == 0:
-        note_open_verdicts([each.verdict for each in sets])
+        print_open_verdicts([each.verdict for each in sets])
     raise typer.Exit(exit_code)
 
 

@@ -127,14 +127,14 @@ def with_option_names() -> Iterator[None]:
         raise type(error)(*named) from error
 
 
-def note_ignored(options: Mapping[str, bool], reason: str) -> None:
+def print_ignored_options(options: Mapping[str, bool], reason: str) -> None:
     """Print a note for each option that is given although it has no effect. ``reason`` is the end of the note."""
     for name, is_given in options.items():
         if is_given:
             output.print_message(f"{name} has no effect {reason}")
 
 
-def note_open_verdicts(verdicts: Sequence[llmb.Verdict | None]) -> None:
+def print_open_verdicts(verdicts: Sequence[llmb.Verdict | None]) -> None:
     """Print what exit code 0 means with --check, if a verdict is neither pass nor fail."""
     undecided = [verdict for verdict in verdicts if verdict not in ("pass", "fail")]
     if not undecided:

@@ -19,7 +19,7 @@ OPTIONS = {"overrides": "--set", "target": "--target"}
 KEYS = re.compile(r"--set '?([^\s=]+)=")
 
 
-class TypedSpec(NamedTuple):
+class SpecArguments(NamedTuple):
     """The path of a spec on the command line, and the options that change the spec."""
 
     path: str | Path

@@ -70,7 +70,7 @@ def _check_target(target: Target[Any], table: Mapping[str, Any], registry: Plugi
         yield from scheduler_checks
         ready = _is_ready([*checks, *scheduler_checks])
         ready_without_images = ready or (
-            _is_ready(checks) and _is_ready(check_scheduler(group, attrs.evolve(target, images=False)))
+            _is_ready(checks) and _is_ready(check_scheduler(group, attrs.evolve(target, uses_images=False)))
         )
         yield from RecipeChecks(
             target, table, registry, group, ready=ready, ready_without_images=ready_without_images

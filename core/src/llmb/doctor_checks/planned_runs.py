@@ -56,7 +56,7 @@ def _check_runs(plans: Sequence[RunPlan], group: TargetGroup, registry: PluginRe
     complete = find_complete_tasks(tasks.values(), group.host)
     missing = [task for task in tasks.values() if task.key not in complete]
     scripts = [each.script for each in plans] + [task.script for task in missing if task.on == "scheduler"]
-    target = attrs.evolve(group.with_facts(plans[0].target), images=any(each.images for each in plans))
+    target = attrs.evolve(group.with_facts(plans[0].target), uses_images=any(each.uses_images for each in plans))
     yield from check_scheduler(group, target, scripts)
     several = len({each.run.name for each in plans}) > 1
     for each, error in planned:

@@ -33,15 +33,15 @@ GPU_TYPE_CHECK = "GPU type"
 
 
 @attrs.frozen(kw_only=True)
-class Trial:
-    """Result of planning a workload of a recipe on the target. ``obstacle`` is why it could not run there, or "".
+class PlanningResult:
+    """Result of planning a workload of a recipe on the target. ``reason`` is why it could not run there, or "".
 
-    ``images`` is True if its job needs a container. ``wrong_type`` is True if the target has GPUs of another type.
+    ``uses_images`` is True if its job needs a container. ``wrong_type`` is True if the target has GPUs of another type.
     """
 
     gpu_type: str
-    obstacle: str = ""
-    images: bool = False
+    reason: str = ""
+    uses_images: bool = False
     wrong_type: bool = False
 
 
@@ -73,14 +73,14 @@ class RecipeChecks:
         """
         available: list[str] = []
         later: list[str] = []
-        groups: dict[str, dict[str, str]] = {}  # by an obstacle without its numbers: the obstacle of each recipe
+        groups: dict[str, dict[str, str]] = {}  # by a reason without its numbers: the reason of each recipe
         for name in names:
-            obstacle, images = self._try(f"{framework}/{name}")
-            if not obstacle:
+            reason, images = self._try(f"{framework}/{name}")
+            if not reason:
                 is_ready = self.ready if images else self.ready_without_images
                 (available if is_ready else later).append(name)
                 continue
-            groups.setdefault(_NUMBER.sub("0", obstacle), {})[name] = obstacle
+            groups.setdefault(_NUMBER.sub("0", reason), {})[name] = reason
         parts = [f"available: {', '.join(available) or 'none'}"] if available or not later else []
         parts += [f"available once the target is fixed: {', '.join(later)}"] if later else []
         parts += [f"unavailable: {', '.join(group)} ({_merged([*group.values()])})" for group in groups.values()]
@@ -93,37 +93,37 @@ class RecipeChecks:
             self.registry.check_settings(recipe.framework, address)
         except LlmbError as error:
             return str(error.faults[0]), False
-        trials = [self._try_workload(workload) for workload in _smallest_workloads(recipe)]
-        fitting = [trial for trial in trials if not trial.obstacle]
+        results = [self._try_workload(workload) for workload in _smallest_workloads(recipe)]
+        fitting = [result for result in results if not result.reason]
         if fitting:
-            return "", all(trial.images for trial in fitting)
-        of_own_type = [trial for trial in trials if not trial.wrong_type]
-        if of_own_type or not trials:
-            return (of_own_type[0].obstacle if of_own_type else "it has no published configuration"), False
-        types = ", ".join(dict.fromkeys(trial.gpu_type for trial in trials))
-        return f"published for {types}: {trials[0].obstacle}", False
+            return "", all(result.uses_images for result in fitting)
+        of_own_type = [result for result in results if not result.wrong_type]
+        if of_own_type or not results:
+            return (of_own_type[0].reason if of_own_type else "it has no published configuration"), False
+        types = ", ".join(dict.fromkeys(result.gpu_type for result in results))
+        return f"published for {types}: {results[0].reason}", False
 
-    def _try_workload(self, workload: dict[str, Any]) -> Trial:
+    def _try_workload(self, workload: dict[str, Any]) -> PlanningResult:
         """Return the first error of a workload on the target, or the secrets that it or one of its tasks lacks."""
         gpu_type = workload["gpu_type"]
         combination = Combination({"workload": workload, "target": dict(self.table)}, SourceMap())
         runs, errors = RunResolver(self.registry).resolve(combination)
         if errors:
-            return Trial(gpu_type=gpu_type, obstacle=errors[0].message)
+            return PlanningResult(gpu_type=gpu_type, reason=errors[0].message)
         spec = runs[0].with_run_id("doctor")
         spec = attrs.evolve(spec, target=attrs.evolve(spec.target, facts=self.target.facts))
         try:
             planned = plan_run(spec, self.registry)
         except LlmbError as error:
             fault = error.faults[0]
-            return Trial(gpu_type=gpu_type, obstacle=fault.message, wrong_type=fault.key == GPU_TYPE_KEY)
+            return PlanningResult(gpu_type=gpu_type, reason=fault.message, wrong_type=fault.key == GPU_TYPE_KEY)
         if misfit := next((each for each in check_job(planned, self.registry) if each.ok is False), None):
-            return Trial(gpu_type=gpu_type, obstacle=misfit.detail, wrong_type=misfit.name == GPU_TYPE_CHECK)
+            return PlanningResult(gpu_type=gpu_type, reason=misfit.detail, wrong_type=misfit.name == GPU_TYPE_CHECK)
         tasks = tasks_without_secrets(planned.tasks, self.group)
         scripts = [planned.script, *(task.script for task in tasks)]
         missing = dict.fromkeys(name for script in scripts for name in missing_secrets(script))
         lacking = f"{', '.join(missing)} is not set in the environment of llmb" if missing else ""
-        return Trial(gpu_type=gpu_type, obstacle=lacking, images=planned.images)
+        return PlanningResult(gpu_type=gpu_type, reason=lacking, uses_images=planned.uses_images)
 
 
 def _merged(texts: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from llmb.plugins.registry import PluginInfo, PluginRegistry
 from llmb.records.create_records import records_problem
 from llmb.values.errors import SpecError
 
-LEAST_FREE_GB = 1.0
+MIN_FREE_GB = 1.0
 """Free disk space that records and logs need."""
 
 
@@ -31,7 +31,7 @@ def _check_records() -> DoctorCheck:
     nearest = next(each for each in (folder, *folder.parents) if os.path.exists(each))
     free_gb = shutil.disk_usage(nearest).free / GB
     sizes = f"`du -xh -d 1 {shlex.quote(str(nearest))} | sort -h`"
-    remedy = f"free at least {LEAST_FREE_GB:g} GB; {sizes} lists the sizes" if free_gb < LEAST_FREE_GB else ""
+    remedy = f"free at least {MIN_FREE_GB:g} GB; {sizes} lists the sizes" if free_gb < MIN_FREE_GB else ""
     return DoctorCheck(name="records", ok=not remedy, detail=f"{folder}, {free_gb:.0f} GB free", remedy=remedy)
 
 

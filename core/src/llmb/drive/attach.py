@@ -11,10 +11,10 @@ from llmb.plan_runs import RunPlan, plan_run
 from llmb.plugins.find_peak_flops import find_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.find_record_by_id import all_records, find_record, open_record
-from llmb.records.index.run_filters import is_filter
+from llmb.records.index.filters_and_sort_keys import is_filter
 from llmb.records.index.select_runs import check_cancel_filter, select_unfinished
 from llmb.records.record import RunRecord
-from llmb.spec.spec_of_run import import_run
+from llmb.spec.spec_of_run import read_run_toml
 from llmb.values.errors import Fault, RecordError, collect_errors
 from llmb.values.texts.error_text import describe_error
 from llmb.values.types.check_arguments import check_arguments
@@ -22,36 +22,36 @@ from llmb.values.workload import RunSpec
 
 
 @check_arguments
-def attach(wanted: Iterable[str] | None = None, *, report_activity: Callable[[str], object] | None = None) -> Session:
+def attach(runs: Iterable[str] | None = None, *, report_activity: Callable[[str], object] | None = None) -> Session:
     """Return a session that drives recorded runs to their end; None means all unfinished runs.
 
-    Each of ``wanted`` is a run id, a unique prefix, or filters of `llmb runs` in braces, which select unfinished runs.
+    Each of ``runs`` is a run id, a unique prefix, or filters of `llmb runs` in braces, which select unfinished runs.
     Raise RecordError for a run that does not exist. A run whose record, spec or plugins are damaged is skipped; if the
-    run was named, its error is raised after the other runs are done. If all of ``wanted`` are damaged, raise all
+    run was named, its error is raised after the other runs are done. If all of ``runs`` are damaged, raise all
     errors. ``report_activity`` is that of `start`.
     """
     failed: dict[str, Exception] = {}
-    if wanted is None:
+    if runs is None:
         return _attach(_unfinished(failed), failed, None, report_activity)
-    named, selected = _find_all(wanted, failed)
+    named, selected = _find_all(runs, failed)
     return _attach((named | selected).values(), failed, named, report_activity)
 
 
 @check_arguments
-def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] | None = None) -> Session:
+def cancel(runs: Iterable[str], *, report_activity: Callable[[str], object] | None = None) -> Session:
     """Request the end of these runs, and return a session that drives them to their end. Raise RecordError.
 
-    ``wanted`` is that of `attach`. Raise SpecError for empty filters, and for those that only ended runs can match.
+    ``runs`` is that of `attach`. Raise SpecError for empty filters, and for those that only ended runs can match.
     The request is recorded before anything else of a run is read, so that whichever process drives the run sees it. If
     no other session drives the run, its job continues until the returned session is iterated over.
     The error of a run that cannot be cancelled is raised after the other runs are done. ``report_activity`` is that of
     `start`.
     """
-    wanted = list(wanted)
-    for each in filter(is_filter, wanted):
+    runs = list(runs)
+    for each in filter(is_filter, runs):
         check_cancel_filter(each)
     failed: dict[str, Exception] = {}
-    named, selected = _find_all(wanted, failed)
+    named, selected = _find_all(runs, failed)
     cancelled: list[RunRecord] = []
     for record in (named | selected).values():
         with keep_error(record.run_id, failed):
@@ -80,7 +80,7 @@ def _creation_time(record: RunRecord) -> str:
         return ""
 
 
-def _find_all(wanted: Iterable[str], failed: dict[str, Exception]) -> tuple[dict[str, RunRecord], dict[str, RunRecord]]:
+def _find_all(runs: Iterable[str], failed: dict[str, Exception]) -> tuple[dict[str, RunRecord], dict[str, RunRecord]]:
     """Return the records that are named, and those that filters select, by run id.
 
     Add errors of selected runs to ``failed``. Raise RecordError with the errors of all names.
@@ -88,7 +88,7 @@ def _find_all(wanted: Iterable[str], failed: dict[str, Exception]) -> tuple[dict
     named: dict[str, RunRecord] = {}
     selected: dict[str, RunRecord] = {}
     faults: list[Fault] = []
-    for each in wanted:
+    for each in runs:
         with collect_errors(faults, RecordError):
             if is_filter(each):
                 for run_id in select_unfinished(each):
@@ -146,7 +146,7 @@ def _read_specs(
             if record.ended:
                 ended.add(record.run_id)
             else:
-                unfinished.append((record, import_run(record.directory / "run.toml", registry)))
+                unfinished.append((record, read_run_toml(record.directory / "run.toml", registry)))
     return ended, unfinished
 
 

@@ -51,7 +51,7 @@ class EffectRunner:
         """Cancel jobs, once for each request of the user. Raise TargetError."""
         self._secrets.remove(self.units.runs[unit.id].plan.script for unit, _ in units)
         self.group.scheduler.cancel(handles=[self._handle(*each) for each in units], host=self.group.host)
-        yield from ((unit, CancelDone(state.cancel_requested)) for unit, state in units)
+        yield from ((unit, CancelDone(state.cancel_requested_ns)) for unit, state in units)
 
     def submit(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Submit tasks, then runs. What was submitted before is not submitted again. Raise TargetError."""

@@ -28,7 +28,7 @@ class ProgressReporter:
         self._steps: dict[str, tuple[int, float]] = {}  # number of steps, and when it last changed
         self._warned: set[str] = set()  # runs whose time limit is too short
 
-    def note_reasons(self, polled: Iterable[UnitObservation]) -> None:
+    def store_reasons(self, polled: Iterable[UnitObservation]) -> None:
         """Keep the reason for which a job waits, the last output of a running task, or that a job is suspended."""
         for unit, seen in polled:
             if not isinstance(seen, JobStatus):
@@ -48,7 +48,7 @@ class ProgressReporter:
             if known is None:
                 self._shown.pop(unit_id, None)
 
-    def note_logs(self, run_id: str) -> None:
+    def mark_logs_grown(self, run_id: str) -> None:
         """Report the run again, because its logs grew."""
         self._shown.pop(run_id, None)
 

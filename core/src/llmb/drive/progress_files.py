@@ -12,7 +12,7 @@ from llmb.state_machine.events import Ended, Event, Progress
 WRITE_INTERVAL_S = 2.0
 """Least time between two writes of a run's progress."""
 
-Place = tuple[int, str, int | None]
+ProgressKey = tuple[int, str, int | None]
 """How far a job is: attempt, phase and step."""
 
 
@@ -22,7 +22,7 @@ class ProgressFiles:
     def __init__(self, runs: Mapping[str, SessionRun]) -> None:
         self._runs = runs
         self._written_s: dict[str, float] = {}
-        self._seen: dict[str, tuple[Place, float]] = {}  # how far each run is, and since when
+        self._seen: dict[str, tuple[ProgressKey, float]] = {}  # how far each run is, and since when
         self._unwritten: dict[str, tuple[Progress, int]] = {}  # with the number of the attempt
 
     def keep(self, event: Event) -> None:
@@ -37,7 +37,7 @@ class ProgressFiles:
         elif isinstance(event, Progress | Ended):
             self._unwritten.pop(event.run_id, None)
 
-    def _read_seen(self, run_id: str, attempt: int) -> tuple[Place | None, float]:
+    def _read_seen(self, run_id: str, attempt: int) -> tuple[ProgressKey | None, float]:
         """Return how far the run was when another process followed it, and since when. Return None if it is unknown."""
         progress, since = read_progress(self._runs[run_id].record, attempt)
         return (attempt, progress.phase, progress.step) if progress and since else None, since

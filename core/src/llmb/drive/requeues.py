@@ -6,7 +6,7 @@ from llmb.drive.effects import EffectRunner
 from llmb.state_machine.observations import UnitObservation
 from llmb.values.job_status import JobStatus
 
-MOST_READS = 100
+MAX_READS = 100
 """Reads of the logs of an attempt that is over. A log that all attempts share may grow all the time."""
 
 ENDS: Mapping[str, str] = {
@@ -27,7 +27,7 @@ def note_requeues(runner: EffectRunner, polled: Iterable[UnitObservation]) -> No
         if unit.kind == "run" and isinstance(seen, JobStatus) and seen.state in ("pending", "running")
         if seen.attempt > runner.units.states[unit.id].attempt
     }
-    failed = runner.log_follower.read_to_end(attempts, most_reads=MOST_READS)
+    failed = runner.log_follower.read_to_end(attempts, most_reads=MAX_READS)
     for run_id, attempt in attempts.items():
         logs = runner.units.runs[run_id].logs
         cause = "" if run_id in failed else logs.find_scheduler_cause()  # the next read reports the error

@@ -53,14 +53,14 @@ class RunsAndTasks:
     def needed_tasks(self) -> set[str]:
         """Return the tasks of all runs that are neither over nor cancelled, also of those that are skipped."""
         going = [run for run_id, run in self.runs.items() if self.states[run_id].stage not in ("ending", "ended")]
-        return {task.key for run in going if not run.record.is_cancelled() for task in run.plan.tasks}
+        return {task.key for run in going if not run.record.is_cancel_requested() for task in run.plan.tasks}
 
     def awaited(self) -> list[tuple[str, str]]:
         """Return the tasks that driven runs need now, as pairs of a task and a run. A cancelled run waits for none."""
         return [
             (key, unit.id)
             for unit, state in self.driven()
-            if state.stage == "preparing" and not state.cancel_requested
+            if state.stage == "preparing" and not state.cancel_requested_ns
             for key in unit.tasks_beside(state.task)  # none if an updated plugin no longer needs the recorded task
             if key == state.task or self.states[key].stage != "ended"
         ]

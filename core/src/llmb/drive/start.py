@@ -25,7 +25,7 @@ from llmb.records.create_records import SweepRecorder, check_home_folder
 from llmb.records.provenance import provenance_of_run
 from llmb.records.record import RunRecord
 from llmb.spec.run_ids import draw_run_ids
-from llmb.spec.spec_of_run import export_run
+from llmb.spec.spec_of_run import build_run_toml
 from llmb.values.errors import RecipeError, SpecError, TargetError, UnknownOutcomeError, UnreachableError
 from llmb.values.texts.error_text import counted
 from llmb.values.types.check_arguments import check_arguments
@@ -63,7 +63,9 @@ def start(
     check_home_folder()
     read_notify_command()  # an invalid file is an error now, and not when the first run ends
     with HostConnections().closed_on_error() as hosts:
-        groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
+        groups = group_targets(
+            [attrs.evolve(each.target, uses_images=each.uses_images) for each in plans], registry, hosts
+        )
         notes = _check_targets(groups.values(), report_activity)
         report_activity(f"planning {counted(len(workload.runs), 'run')}")
         plans = _plan_all(workload, plans, groups, registry)
@@ -130,7 +132,7 @@ def _new_records(plans: Sequence[RunPlan], registry: PluginRegistry) -> list[Run
     return [
         RunRecord(
             runs_folder() / each.run.id,
-            export_run(each.spec, provenance_of_run(each, first_repeat, first_run, registry)),
+            build_run_toml(each.spec, provenance_of_run(each, first_repeat, first_run, registry)),
             each.spec.recipe_copy.files if each.spec.recipe_copy else {},
         )
         for each, first_repeat, first_run in zip(plans, first_repeats, first_runs, strict=True)

@@ -51,7 +51,7 @@ class BatchSubmission:
 
     def _start(self, units: UnitStates, answers: list[UnitObservation]) -> "Background":
         """Begin to submit a batch of jobs. Each answer is appended to ``answers``, also before an error."""
-        self._runner.tasks.note_references()
+        self._runner.tasks.add_references()
 
         def submit() -> None:
             for each in self._runner.submit(units):

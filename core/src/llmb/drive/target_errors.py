@@ -37,7 +37,7 @@ class ConnectionReporter:
 
 def with_recovery_hint(error: LlmbError, left: Iterable[RunRecord]) -> LlmbError:
     """Return the error with the commands that resume or cancel the runs in ``left``."""
-    cancelled = {record.run_id: record.is_cancelled() for record in left}
+    cancelled = {record.run_id: record.is_cancel_requested() for record in left}
     *others, last = error.faults
     hints = "; ".join([last.message, *_hints(cancelled)])
     return type(error)(*others, attrs.evolve(last, message=hints))

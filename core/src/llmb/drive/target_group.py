@@ -30,7 +30,7 @@ class TargetGroup:
         """Why the targets could not be probed, if runs of other targets continue nevertheless."""
         self._targets = targets
         self._gpu_types = tuple(dict.fromkeys(name for target in targets for name in target.gpu_types))
-        self._images = any(target.images for target in targets)
+        self._images = any(target.uses_images for target in targets)
         self._facts: dict[str, Mapping[str, str]] = {}  # by the probe that found them
 
     def describe_probe(self) -> str:
@@ -56,7 +56,7 @@ class TargetGroup:
 
     def _probe_script(self, target: Target[Any]) -> str:
         """Return the bash of the target's probe. Targets that differ in their GPU types or images share one probe."""
-        return self.scheduler.probe(target=attrs.evolve(target, gpu_types=self._gpu_types, images=self._images))
+        return self.scheduler.probe(target=attrs.evolve(target, gpu_types=self._gpu_types, uses_images=self._images))
 
 
 def group_key(target: Target[Any]) -> tuple[str, ...]:

@@ -147,7 +147,7 @@ class TargetLoop:
         certain = [
             unit
             for unit, state in self.units.driven()
-            if not state.cancel_requested and self.runner.is_not_submitted(unit.id)
+            if not state.cancel_requested_ns and self.runner.is_not_submitted(unit.id)
         ]
         yield from self._transitions.record([(unit, NotSubmitted(str(error))) for unit in certain])
         ending = [UnitState(unit, self.units.states[unit.id]) for unit in certain if self.units.is_left(unit.id)]
@@ -157,7 +157,7 @@ class TargetLoop:
     def _poll_and_perform(self) -> Iterator[Event]:
         yield from self._transitions.lock_runs()
         polled = list(self.runner.poll([each for each in self.units.driven_with_tasks() if needs_poll(each.state)]))
-        self._progress.note_reasons(polled)
+        self._progress.store_reasons(polled)
         note_requeues(self.runner, polled)
         yield from self._transitions.record(polled)
         yield from self._admission.admit(FIRST_BATCH)
@@ -167,7 +167,7 @@ class TargetLoop:
             yield from self._perform(*taken, due)
         if self._recorder:
             self._recorder.create_more()  # the records that no submission of this tick began to create
-        self.runner.tasks.note_references()
+        self.runner.tasks.add_references()
         self.runner.tasks.remove_references()
         yield from self._read_and_report()
 
@@ -200,7 +200,7 @@ class TargetLoop:
             if error:
                 yield self._transitions.skip(run_id, error)
             else:
-                self._progress.note_logs(run_id)
+                self._progress.mark_logs_grown(run_id)
                 run = self.units.runs[run_id]
                 if run.logs.series.count >= run.plan.run.steps and run_id not in self._seen_last_step:
                     self._seen_last_step.add(run_id)

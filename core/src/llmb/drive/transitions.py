@@ -48,7 +48,7 @@ class Transitions:
         yield from self._stopped.note(run.record for run in left.values() if not run.record.locked)
         for run_id, run in left.items():
             try:
-                requested = run.record.cancel_requested
+                requested = run.record.cancel_requested_ns
                 self._units.states[run_id] = apply_cancel_request(self._units.states[run_id], requested)
             except Exception as error:  # noqa: BLE001  # raised after the other runs are done
                 yield self.skip(run_id, error)
@@ -80,7 +80,7 @@ class Transitions:
         if state.attempt != run.logs.attempt or (locked and before.stage != "planned"):
             run.logs.start_attempt(state.attempt)
         elif run.logs.parse_copies():
-            self._progress.note_logs(run_id)
+            self._progress.mark_logs_grown(run_id)
         self.changed |= bool(events) and before != State()
         yield from events
 

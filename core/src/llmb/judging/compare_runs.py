@@ -25,7 +25,7 @@ AT_POINT = ("recipe", "gpu_type", "dtype", "variant", "gpus")
 SIZES = ("model.layers", "seq_len", "global_batch_size")
 """The sizes of a configuration, by their keys in a spec."""
 
-Point = tuple[Any, ...]
+ComparisonKey = tuple[Any, ...]
 """Values of AT_POINT, then of SIZES."""
 
 
@@ -39,7 +39,7 @@ class _Run:
     repeat: Repeat
 
     @property
-    def point(self) -> Point:
+    def point(self) -> ComparisonKey:
         """The configuration in which runs must agree to be compared."""
         workload, layers = self.spec.get("workload", {}), self.spec.get("model", {}).get("layers")
         sizes = (layers, self.metrics.seq_len, self.metrics.global_batch_size)
@@ -67,7 +67,7 @@ def compare_runs(a: Sequence[RunResult], b: Sequence[RunResult]) -> RunCompariso
     )
 
 
-def _find_distance(a: Sequence[Point], b: Sequence[Point]) -> tuple[tuple[str, Any, Any], ...]:
+def _find_distance(a: Sequence[ComparisonKey], b: Sequence[ComparisonKey]) -> tuple[tuple[str, Any, Any], ...]:
     """Return the parts in which the only point of A differs from the only point of B."""
     if len(a) != 1 or len(b) != 1:
         return ()
@@ -130,7 +130,7 @@ def _comparison(
 class _MeasuredSide:
     """The measured runs of one side by their points, each imported log once, and reasons by the ids of other runs."""
 
-    points: dict[Point, list[_Run]]
+    points: dict[ComparisonKey, list[_Run]]
     reasons: dict[str, str]
 
     def explain(self, name: str, run_ids: Iterable[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
@@ -166,7 +166,7 @@ def _same_log(run: _Run, other: _Run) -> bool:
     return imported and attrs.evolve(run.repeat, name="") == attrs.evolve(other.repeat, name="")
 
 
-def _compare_point(point: Point, a: Sequence[_Run], b: Sequence[_Run]) -> PointChange:
+def _compare_point(point: ComparisonKey, a: Sequence[_Run], b: Sequence[_Run]) -> PointChange:
     change = compare_repeats([run.repeat for run in a], [run.repeat for run in b])
     same_flops = len({run.metrics.flops_per_sequence for run in (*a, *b)}) == 1
     return PointChange(
@@ -180,7 +180,7 @@ def _compare_point(point: Point, a: Sequence[_Run], b: Sequence[_Run]) -> PointC
     )
 
 
-def _describe_point(point: Point) -> dict[str, Any]:
+def _describe_point(point: ComparisonKey) -> dict[str, Any]:
     """Return the parts of a point by the names of their fields."""
     names = (name.removeprefix("model.") for name in (*AT_POINT, *SIZES))
     return dict(zip(names, point, strict=True))
@@ -198,7 +198,7 @@ def _describe_side(runs: Sequence[_Run], step_time_s: float, *, with_mfu: bool =
     )
 
 
-def _compare_with_published(point: Point, runs: Sequence[_Run]) -> PointChange:
+def _compare_with_published(point: ComparisonKey, runs: Sequence[_Run]) -> PointChange:
     """Compare runs with their published step time: the direction is that of a verdict without tolerance."""
     baseline = next(run.metrics.baseline for run in runs if run.metrics.baseline)
     judgement = judge_step_times([run.repeat for run in runs], baseline.step_time_s, 0.0)

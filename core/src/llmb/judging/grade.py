@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.impossible_step_times import doubt_step_time
+from llmb.analysis.impossible_step_times import explain_impossible_step_time
 from llmb.analysis.measuring_window import MeasuredWindow, mean_of_known, summarise
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
@@ -34,7 +34,7 @@ from llmb.values.run_states import Verdict
 
 RECIPE_BATCH = "tokens/s, TFLOP/s and MFU count the recipe's batch, not that of the log"
 
-MOST_NAMED_LOGS = 3
+MAX_NAMED_LOGS = 3
 """The most logs of a directory that an error names."""
 
 SEVERITY: tuple[LogStatus, ...] = ("no_data", "nan", "incomplete", "complete")
@@ -247,15 +247,15 @@ class Grader:
             cause=log.failure.cause if log.failure else log.reason or "",
             loss_nan=log.status == "nan",
             missing_window=missing,
-            doubt=self._doubt(log, metrics),
+            invalid_step_time=self._explain_impossible(log, metrics),
         )
 
-    def _doubt(self, log: ParsedLog, metrics: Metrics | None) -> str:
+    def _explain_impossible(self, log: ParsedLog, metrics: Metrics | None) -> str:
         """Return why the step time of a log is not that of the configuration, or ""."""
         if log.disagreement:
             return f"{log.disagreement}; {self._advice}"
         other_batch = self._describe_other_batch(log)
-        return f"{INCOMPARABLE}: {other_batch}" if other_batch else doubt_step_time(metrics)
+        return f"{INCOMPARABLE}: {other_batch}" if other_batch else explain_impossible_step_time(metrics)
 
     def _describe_other_batch(self, log: ParsedLog) -> str:
         """Return why the steps of a log are not those of the configuration, and the variants that fit, or ""."""
@@ -279,7 +279,7 @@ def _check_repeats(runs: Sequence[GradedRun], *, directory: Path, are_repeats: b
     logs = runs[0].log.paths
     if not are_repeats or len(runs) > 1 or len(logs) < 2:
         return
-    named = shlex.join(map(str, logs[:MOST_NAMED_LOGS])) + (" ..." if len(logs) > MOST_NAMED_LOGS else "")
+    named = shlex.join(map(str, logs[:MAX_NAMED_LOGS])) + (" ..." if len(logs) > MAX_NAMED_LOGS else "")
     message = f"{len(logs)} logs in a directory are those of one run, but --repeats needs several runs"
     expected = f"`--repeats {named}`, or no --repeats"
     raise LogError(Fault(message=message, file=str(directory), expected=expected))

@@ -7,7 +7,7 @@ from typing import Literal
 import attrs
 
 from llmb.analysis.measuring_window import MeasuredWindow
-from llmb.analysis.steady_state import LEAST_STEPS
+from llmb.analysis.steady_state import MIN_STEPS
 from llmb.analysis.verdict import Candidate, Judgement, Repeat
 from llmb.parsing.parse_log import ParsedLog
 
@@ -71,7 +71,7 @@ def with_objections_to_copies(runs: Sequence[GradedRun]) -> list[GradedRun]:
     checked = []
     for run in runs:
         content = tuple((step.time_s, step.loss) for step in run.log.steps)
-        original = names.setdefault(content, run.name) if len(content) >= LEAST_STEPS else run.name
+        original = names.setdefault(content, run.name) if len(content) >= MIN_STEPS else run.name
         copied = Judgement(verdict="undecided", reason=f"the same log as {original}")
         checked.append(run if original == run.name else attrs.evolve(run, objection=run.objection or copied))
     return checked

@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 
 from llmb.analysis.verdict import Candidate, Judgement, Repeat, judge_set
+from llmb.records.index.filters_and_sort_keys import has_repeats_of
 from llmb.records.index.list_runs import select_records
-from llmb.records.index.run_filters import has_repeats_of
 from llmb.records.result import RunResult
 from llmb.values.run_states import Verdict
 from llmb.values.types.check_arguments import check_arguments

@@ -48,4 +48,4 @@ def _logged_batch_size(steps: Sequence[Step]) -> float | None:
 
 def _read_value(step: Step, names: Sequence[str]) -> float | None:
     """Return the value that a log prints under one of these names, or None."""
-    return next((finite_or_none(step.figures[name]) for name in names if name in step.figures), None)
+    return next((finite_or_none(step.other_values[name]) for name in names if name in step.other_values), None)

@@ -1,6 +1,6 @@
 """Metrics of a published configuration of a recipe."""
 
-from llmb.analysis.metrics import Metrics, measure_configuration
+from llmb.analysis.metrics import Metrics, compute_configuration_metrics
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.resolve_run import known_accelerators
@@ -17,4 +17,4 @@ def measure_point(
     """Compute the metrics of a configuration from a step time (s), logged TFLOP/s per GPU, or both."""
     accelerator = known_accelerators(registry).get(point.gpu_type)
     peak_flops = known_peak_flops(point.gpu_type, point.dtype, accelerator, recipe.framework, registry)
-    return measure_configuration(point, point.model, recipe, step_time_s, tflops_per_gpu, peak_flops)
+    return compute_configuration_metrics(point, point.model, recipe, step_time_s, tflops_per_gpu, peak_flops)

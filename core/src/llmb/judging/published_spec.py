@@ -8,7 +8,7 @@ import attrs
 from llmb.paths import runs_folder
 from llmb.plugins.addresses import address_in
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.spec_of_run import import_run
+from llmb.spec.spec_of_run import read_run_toml
 from llmb.values.frozen import FrozenMap, table_of
 
 
@@ -19,7 +19,7 @@ def published_spec(run_id: str, recorded: Mapping[str, Any], registry: PluginReg
     """
     spec = {name: dict(table) if isinstance(table, dict) else table for name, table in recorded.items()}
     spec.pop("profile", None)
-    imported = import_run(runs_folder() / run_id / "run.toml", registry).run
+    imported = read_run_toml(runs_folder() / run_id / "run.toml", registry).run
     framework = registry.framework(imported.framework)
     recipe = registry.recipe(address_in(imported.framework, imported.recipe))
     point = recipe.find(imported.gpu_type, imported.dtype, imported.gpus, variant=imported.variant)

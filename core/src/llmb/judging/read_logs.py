@@ -30,7 +30,7 @@ def read_run(
     """
 
     def read(name: str, known_run: Run[Any] | None = None) -> ParsedLog:
-        reader = LogReader(framework=name, registry=registry, window=window, steps_asked=steps, known_run=known_run)
+        reader = LogReader(framework=name, registry=registry, window=window, steps_requested=steps, known_run=known_run)
         files = [file for path in paths for file in (_files_of_ranks(path, reader) if os.path.isdir(path) else [path])]
         return reader.read(files)
 

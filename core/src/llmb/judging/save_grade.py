@@ -55,11 +55,11 @@ def spec_tables(address: str, point: Point, steps: int, window: Window, toleranc
 
 
 def save_runs(
-    logs: Sequence[RecordedGrade], tables: Mapping[str, Any], registry: PluginRegistry, steps_asked: int | None
+    logs: Sequence[RecordedGrade], tables: Mapping[str, Any], registry: PluginRegistry, steps_requested: int | None
 ) -> tuple[str, ...]:
     """Record each log as a run of this spec, all as repeats of one run. Return the run ids. Raise RecordError.
 
-    ``steps_asked`` is the number of steps that the user named, if any.
+    ``steps_requested`` is the number of steps that the user named, if any.
     """
     mask = SecretMask(known_secrets(()))
     run_ids: list[str] = []
@@ -69,7 +69,7 @@ def save_runs(
             "created": datetime.now(UTC).isoformat(timespec="microseconds"),
             "imported": [str(path.absolute()) for path in each.run.log.paths],
             "logs": _copy_names(each.run.log.paths),
-            **({"steps_asked": steps_asked} if steps_asked else {}),
+            **({"steps_requested": steps_requested} if steps_requested else {}),
             **({"repeats": len(logs)} if len(logs) > 1 else {}),
         }
         run_id, spec, files = export_imported_run(tables, provenance, repeat, registry)

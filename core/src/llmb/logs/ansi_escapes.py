@@ -8,22 +8,23 @@ from functools import cached_property
 
 ESCAPE = b"\x1b"
 
-LONGEST = 4000
-"""Most bytes of a link, which contains an address. Longer ones, and other sequences over `SHORT` bytes, are text."""
+MAX_LINK_BYTES = 4000
+"""Bytes of a link, which contains an address. Longer ones, and other sequences over `MAX_SEQUENCE_BYTES`, are text."""
 
-SHORT = 64
+MAX_SEQUENCE_BYTES = 64
 
-_MOVE = re.compile(rb"\x1b\[(?:[\d;]{,%d}[ABEFHf]|[01]?G)" % SHORT)
+_MOVE = re.compile(rb"\x1b\[(?:[\d;]{,%d}[ABEFHf]|[01]?G)" % MAX_SEQUENCE_BYTES)
 _SEQUENCE = re.compile(
     rb"""\x1b(?: \[ [0-?]{,%(short)d} [\ -/]{,%(short)d} [@-~]      # CSI
                | \] [^\x07\x1b\r\n]{,%(longest)d} (?: \x07 | \x1b\\ )    # OSC
                | [\ -/]{,%(short)d} [0-Z\\^-~]                      # other sequences, which are short
              )"""
-    % {b"short": SHORT, b"longest": LONGEST},
+    % {b"short": MAX_SEQUENCE_BYTES, b"longest": MAX_LINK_BYTES},
     re.VERBOSE,
 )
 _UNFINISHED = re.compile(
-    rb"\x1b(?:\[[0-?]{,%d}[ -/]{,%d}|\][^\x07\x1b\r\n]{,%d}\x1b?|[ -/]{,%d})\Z" % (SHORT, SHORT, LONGEST, SHORT)
+    rb"\x1b(?:\[[0-?]{,%d}[ -/]{,%d}|\][^\x07\x1b\r\n]{,%d}\x1b?|[ -/]{,%d})\Z"
+    % (MAX_SEQUENCE_BYTES, MAX_SEQUENCE_BYTES, MAX_LINK_BYTES, MAX_SEQUENCE_BYTES)
 )
 
 
@@ -32,7 +33,7 @@ def without_escapes(data: bytes) -> tuple[bytes, bytes]:
 
     A move of the cursor to another line or column ends a line.
     """
-    unfinished = _UNFINISHED.search(data, max(0, len(data) - LONGEST - SHORT))
+    unfinished = _UNFINISHED.search(data, max(0, len(data) - MAX_LINK_BYTES - MAX_SEQUENCE_BYTES))
     end = unfinished.start() if unfinished else len(data)
     return plain_text(data[:end]), data[end:]
 

@@ -13,7 +13,7 @@ from llmb.logs.ansi_escapes import plain_text
 from llmb.logs.rank_labels import split_label
 from llmb.values.frozen import FrozenMap
 
-MOST_RANKS: Final = 100_000
+MAX_RANKS: Final = 100_000
 """Ranks of one report that are read, because a torn line may name an impossible number of them."""
 
 _RANK = re.compile(
@@ -55,14 +55,14 @@ class Process:
         return Process(self.rank if self.rank is not None else other.rank, self.host or other.host)
 
 
-NOBODY: Final = Process()
+UNKNOWN_PROCESS: Final = Process()
 
 
 def process_of_line(line: bytes) -> Process:
     """Return the process that a label at the beginning of the line, or the line itself, names."""
     label, text = split_label(plain_text(line))
     if _OF_SURVIVOR.search(text):
-        return NOBODY
+        return UNKNOWN_PROCESS
     match = _HOST_IN_MESSAGE.search(text) or _HOST.search(label)
     host = next(filter(None, match.groups())).decode(errors="replace") if match else None
     rank = rank_of_label(label)
@@ -96,7 +96,7 @@ def expand_ranks(text: str) -> Iterator[int]:
     for part in text.split(","):
         first, _, last = part.partition("-")
         if first.isdigit() and (not last or last.isdigit()):
-            yield from range(int(first), min(int(last or first), int(first) + MOST_RANKS) + 1)
+            yield from range(int(first), min(int(last or first), int(first) + MAX_RANKS) + 1)
 
 
 @attrs.frozen
@@ -165,12 +165,12 @@ class Processes:
         If the label also names the process within the task, only the host of the task is added.
         """
         process, label = process_of_line(line), _task_label(line)
-        if label is None or (process == NOBODY and self._all_reports_agree):
+        if label is None or (process == UNKNOWN_PROCESS and self._all_reports_agree):
             return process
         task = int(label["task"])
         within_task = self.within_tasks.get(task)
         if label["inner_label"]:
-            host = (within_task or self.tasks.get(task, NOBODY)).host
+            host = (within_task or self.tasks.get(task, UNKNOWN_PROCESS)).host
             return process.completed(Process(host=host))
         return within_task or process
 
@@ -184,7 +184,7 @@ class Processes:
     @property
     def first(self) -> Process:
         """The process that ended first."""
-        return self.reported[0] if self.reported else NOBODY
+        return self.reported[0] if self.reported else UNKNOWN_PROCESS
 
     @property
     def _all_reports_agree(self) -> bool:
@@ -197,7 +197,7 @@ class Processes:
         """
         if process.host:
             return process
-        if process == NOBODY and self._all_reports_agree:
+        if process == UNKNOWN_PROCESS and self._all_reports_agree:
             return self.first
         hosts = {each.rank: each.host for each in reversed(self.reported) if each.host}
         host = hosts.get(process.rank)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from llmb.logs.attempt_folders import ranks_of_folders
-from llmb.logs.processes import NOBODY, Process
+from llmb.logs.processes import UNKNOWN_PROCESS, Process
 
 _NUMBER = re.compile(r"(\d+)")
 _OF_RANKS = re.compile(r"(?:^|[^a-z])(?:rank|process|proc|worker|task|log|out|stdout|stderr|err)$", re.IGNORECASE)
@@ -60,7 +60,7 @@ def _process_of_name(parts: Sequence[str], index: int | None, *, is_gpu_number: 
         if re.search(r"(?:^|[^a-z])rank$", word, re.IGNORECASE):
             return Process(int(parts[number]))
     if index is None:
-        return NOBODY
+        return UNKNOWN_PROCESS
     before = _PREFIX.sub("", re.split(r"[^A-Za-z0-9-]", parts[index - 1])[-1])
     if is_gpu_number or not re.search(r"[A-Za-z]", before) or _OF_RANKS.search(before.rstrip("-")):
         return Process(int(parts[index]))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-BLOCK = 1 << 20  # smaller blocks cost more calls; larger ones are no faster and take memory
+BLOCK_BYTES = 1 << 20  # smaller blocks cost more calls; larger ones are no faster and take memory
 
 
 def blocks_of(path: Path, offset: int = 0, *, opener: Callable[[str, int], int] | None = None) -> Iterator[bytes]:
@@ -22,7 +22,7 @@ def blocks_of(path: Path, offset: int = 0, *, opener: Callable[[str, int], int] 
     with file:
         if offset:  # a pipe cannot seek
             file.seek(offset)
-        while block := file.read(BLOCK):
+        while block := file.read(BLOCK_BYTES):
             yield block
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import chain
 
-MOST_TOGETHER = 48
+MAX_TOGETHER = 48
 """Texts that one automaton searches for with SIMD instructions: beyond 64, ahocorasick_rs takes one byte at a time."""
 
 

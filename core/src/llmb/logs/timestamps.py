@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-NEARBY: Final = 16 << 10
+NEARBY_BYTES: Final = 16 << 10
 """Bytes before and after a line that are searched for a time."""
 
 DatedTimestamp = tuple[int, int, int, int, int, float]
@@ -32,8 +32,8 @@ _TIME = re.compile(
 def time_at(path: Path, offset: int) -> Timestamp | None:
     """Return the last time before the end of the line at ``offset``, else the first time after it, or None."""
     with path.open("rb") as file:
-        file.seek(max(0, offset - NEARBY))
-        before, after = file.read(min(offset, NEARBY)), file.read(NEARBY)
+        file.seek(max(0, offset - NEARBY_BYTES))
+        before, after = file.read(min(offset, NEARBY_BYTES)), file.read(NEARBY_BYTES)
     line, _, after = after.partition(b"\n")
     times = [*_TIME.finditer(before + line)]
     match = times[-1] if times else _TIME.search(after)

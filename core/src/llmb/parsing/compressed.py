@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import IO
 
-from llmb.parsing.file_filter import BEGIN, beginning, is_binary, sample
+from llmb.parsing.file_filter import SAMPLE_BYTES, beginning, is_binary, sample
 from llmb.parsing.json_records_and_utf16 import converted, needs_conversion
 from llmb.values.errors import Fault, LogError
 
@@ -21,7 +21,7 @@ KINDS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f
 MODULES = {"gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}
 """The modules of the standard library that open them."""
 
-BLOCK = 1 << 20
+BLOCK_BYTES = 1 << 20
 
 SAMPLED = 64
 """Blocks after the first one that are unpacked for a sample."""
@@ -87,7 +87,9 @@ def sample_unpacked(path: Path) -> bytes:
     with stream:
         blocks = converted(_blocks(stream, path))
         begin = next(blocks, b"")
-        return b"".join(block[:BEGIN] for block in (begin, *islice(blocks, SAMPLED))) if is_binary(begin) else begin
+        return (
+            b"".join(block[:SAMPLE_BYTES] for block in (begin, *islice(blocks, SAMPLED))) if is_binary(begin) else begin
+        )
 
 
 def _open_pipe(path: Path) -> IO[bytes] | None:
@@ -119,7 +121,7 @@ def _opened(path: Path) -> IO[bytes] | None:
 
 def _blocks(stream: IO[bytes], path: Path) -> Iterator[bytes]:
     try:
-        while block := stream.read(BLOCK):
+        while block := stream.read(BLOCK_BYTES):
             yield block
     except Exception as error:  # each module has its own errors
         raise LogError(Fault(message=f"cannot be unpacked: {error}", file=str(path))) from error

@@ -12,16 +12,16 @@ from pathlib import Path
 from llmb.values.errors import Fault, LogError
 from llmb.values.log_file_names import LogFiles
 
-MOST_FILES = 100_000
+MAX_FILES = 100_000
 """The most files of a folder. More are the whole disk of a user rather than the logs of a job."""
 
-BEGIN = 64 << 10
+SAMPLE_BYTES = 64 << 10
 """Bytes at the beginning of a file that show whether it is text. Each other part of a sample has this size, too."""
 
 PARTS = 8
 """Parts of a sample after the beginning of a file, the last one at its end."""
 
-LEAST_READABLE = 0.7
+MIN_READABLE = 0.7
 """Share of readable bytes in a text. Random bytes have about half."""
 
 _CONTROL = bytes({*range(32), 127} - {*b"\t\n\r\b\f\x1b"})
@@ -41,16 +41,16 @@ LIKE_A_LOG = re.compile(
 def files_below(folder: Path, known: LogFiles) -> Iterator[Path]:
     """Yield the files in a folder and below it, sorted by path, except files that the framework excludes.
 
-    Raise LogError if the folder is unreadable, or has more than `MOST_FILES`.
+    Raise LogError if the folder is unreadable, or has more than `MAX_FILES`.
     """
     try:
         os.scandir(folder).close()  # os.walk ignores an unreadable folder
     except OSError as error:
         raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(folder))) from error
     walked = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
-    files = list(islice(filter(os.path.isfile, walked), MOST_FILES + 1))
-    if len(files) > MOST_FILES:
-        message = f"has more than {MOST_FILES:,} files; name the folder with the logs"
+    files = list(islice(filter(os.path.isfile, walked), MAX_FILES + 1))
+    if len(files) > MAX_FILES:
+        message = f"has more than {MAX_FILES:,} files; name the folder with the logs"
         raise LogError(Fault(message=message, file=str(folder)))
     for path in sorted(map(Path, files)):
         if not is_named_as(path, known.other):
@@ -80,7 +80,7 @@ def beginning(path: Path) -> bytes:
         return b"?"
     try:
         with path.open("rb") as file:
-            return file.read(BEGIN)
+            return file.read(SAMPLE_BYTES)
     except OSError:
         return b"?"
 
@@ -91,15 +91,15 @@ def sample(path: Path) -> bytes:
     A log has a hole at its beginning if it was truncated while its writer continued.
     """
     begin = beginning(path)
-    if len(begin) < BEGIN or not is_binary(begin):
+    if len(begin) < SAMPLE_BYTES or not is_binary(begin):
         return begin
     parts = [begin]
     try:
         with path.open("rb") as file:
-            rest = max(0, os.fstat(file.fileno()).st_size - BEGIN)
+            rest = max(0, os.fstat(file.fileno()).st_size - SAMPLE_BYTES)
             for part in range(1, PARTS + 1):
                 file.seek(rest * part // PARTS)
-                parts.append(file.read(BEGIN))
+                parts.append(file.read(SAMPLE_BYTES))
     except OSError:
         return begin
     return b"".join(parts)
@@ -109,7 +109,7 @@ def is_binary(part: bytes) -> bool:
     """Check whether most bytes of a part or a sample of a file are not text. Holes of NUL bytes do not count."""
     text = part.replace(b"\0", b"")
     readable = text.decode(errors="ignore").encode().translate(None, _CONTROL)
-    return len(readable) < LEAST_READABLE * len(text) or bool(part and not text)
+    return len(readable) < MIN_READABLE * len(text) or bool(part and not text)
 
 
 def _name(path: Path) -> str:

@@ -20,7 +20,7 @@ RECORDS = (
 FIRST = 3
 """Lines at the beginning of a log of which one is a complete record, if its lines are records. The first may be cut."""
 
-LONGEST = 1 << 20
+MAX_RECORD_BYTES = 1 << 20
 """Most bytes of a record. Longer lines are copied in parts, so that memory does not depend on their length."""
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -60,7 +60,7 @@ def _lines_of_records(blocks: Iterator[bytes], key: str, *, ends: bool) -> Itera
     for block in blocks:
         *lines, rest = (rest + block).split(b"\n")
         yield b"".join(_text(line, key, ends=ends) for line in lines)
-        if len(rest) > LONGEST:
+        if len(rest) > MAX_RECORD_BYTES:
             yield rest
             rest = b""
     yield _text(rest, key, ends=True) if _record(rest) else rest

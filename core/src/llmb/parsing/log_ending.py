@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from llmb.logs.attempt_folders import earlier_attempts
-from llmb.logs.failures.diagnose import diagnose, last_exception
+from llmb.logs.failures.choose_cause import diagnose, last_exception
 from llmb.logs.failures.steps_after_error import LastSteps, NewParser
 from llmb.logs.read_blocks import end_of
 from llmb.logs.steps.step_series import StepSeries
@@ -23,7 +23,7 @@ from llmb.values.steps import Notice, Step
 LogStatus = Literal["complete", "incomplete", "no_data", "nan"]
 """``status`` of a log in the output of ``llmb parse``."""
 
-END = 4 << 20
+END_BYTES = 4 << 20
 """Bytes at the end of a log that are searched for messages of schedulers, and for failures after the last step."""
 
 LONGEST_MESSAGE = 1000
@@ -36,8 +36,8 @@ BEGAN = re.compile(rb'"key": ?"(?:init_start|run_start)"')
 """Messages at the beginning of a training, from the same rules."""
 
 
-def log_status(series: StepSeries, steps_asked: int | None = None) -> LogStatus:
-    """Return whether a log contains all steps of its run: ``steps_asked``, else the number that the log announces.
+def log_status(series: StepSeries, steps_requested: int | None = None) -> LogStatus:
+    """Return whether a log contains all steps of its run: ``steps_requested``, else the number that the log announces.
 
     ``no_data`` means that there is no step, and ``nan`` that a loss was NaN at any step (`llmb.logs.steps.nan_steps`).
     ``complete`` means that all steps are there, even if a failure follows them. If the number of steps is unknown, a
@@ -50,7 +50,7 @@ def log_status(series: StepSeries, steps_asked: int | None = None) -> LogStatus:
         return "nan"
     if series.missing_end:
         return "incomplete"
-    total = steps_asked if steps_asked is not None else series.total_steps
+    total = steps_requested if steps_requested is not None else series.total_steps
     if total is not None:
         return "complete" if series.count >= total else "incomplete"
     failed = series.has_notice(*CAUSES)
@@ -62,7 +62,7 @@ def classify_log_end(
     registry: PluginRegistry,
     series: StepSeries,
     last_steps: Mapping[Path, LastSteps],
-    steps_asked: int | None,
+    steps_requested: int | None,
 ) -> tuple[LogStatus, Failure | None]:
     """Return the status of a run according to its steps and the ends of its logs, and its failure, if any.
 
@@ -71,8 +71,8 @@ def classify_log_end(
     that not all were done, but a warning does not. Messages before the last steps do not count, because the run
     continued. Neither do the logs of an attempt after which a launcher started the processes again.
     """
-    status = log_status(series, steps_asked)
-    total_known = steps_asked is not None or series.total_steps is not None or series.has_notice("finished")
+    status = log_status(series, steps_requested)
+    total_known = steps_requested is not None or series.total_steps is not None or series.has_notice("finished")
     if status == "nan" or (status == "complete" and total_known):
         return status, None
     if any(map(_succeeded, last_steps)):
@@ -82,7 +82,7 @@ def classify_log_end(
     new_parser = partial(registry.framework(name).parse_log, run=None)
     starts = {path: last.find_begin(path, new_parser) for path, last in last_steps.items()}
     if status == "complete":
-        starts = {path: max(start, _size(path) - END) for path, start in starts.items()}
+        starts = {path: max(start, _size(path) - END_BYTES) for path, start in starts.items()}
     known = registry.signatures(name)
     endings = [each for path in starts for each in _scheduler_signatures(path, registry)]
     failure = diagnose(starts, known, starts, endings=endings, warnings=status != "complete") or _find_exception(
@@ -93,7 +93,7 @@ def classify_log_end(
 
 def _succeeded(path: Path) -> bool:
     """Check whether the last training in a log reports its success."""
-    end = end_of(path, END)
+    end = end_of(path, END_BYTES)
     began = max((match.end() for match in BEGAN.finditer(end)), default=0)
     return SUCCEEDED.search(end, began) is not None
 
@@ -123,7 +123,7 @@ def _scheduler_signatures(path: Path, registry: PluginRegistry) -> Iterator[Sign
     The signatures are secondary, because a process may have failed before and the others waited until the scheduler
     ended them.
     """
-    end, found = end_of(path, END), list[Step | Notice]()
+    end, found = end_of(path, END_BYTES), list[Step | Notice]()
     for parser in registry.message_parsers():
         try:
             found += [*parser.feed(end), *parser.close()]

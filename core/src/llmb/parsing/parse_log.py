@@ -42,10 +42,10 @@ CHECK_FRAMEWORK = "; check --framework"
 class ParsedLog:
     """One run in a log, or in the logs of its ranks: status, steps, means over the window, and cause of a failure.
 
-    It is the last one of the ``runs_in_log`` runs, unless the caller selected another. ``steps_asked`` is the number of
-    steps in a complete run, or None if the log announces it. ``rank_times`` is None if the logs do not contain the step
-    times of several ranks. ``no_step`` is the reason why there is no step, or None if there is one. ``disagreement`` is
-    the reason why the logs cannot be those of one run, or "".
+    It is the last one of the ``runs_in_log`` runs, unless the caller selected another. ``steps_requested`` is the
+    number of steps in a complete run, or None if the log announces it. ``rank_times`` is None if the logs do not
+    contain the step times of several ranks. ``no_step`` is the reason why there is no step, or None if there is one.
+    ``disagreement`` is the reason why the logs cannot be those of one run, or "".
     """
 
     paths: tuple[Path, ...]
@@ -55,7 +55,7 @@ class ParsedLog:
     summary: Summary
     failure: Failure | None
     experiment: str
-    steps_asked: int | None = None
+    steps_requested: int | None = None
     no_step: str | None = None
     runs_in_log: int
     rank_times: RankComparison | None = None
@@ -85,7 +85,7 @@ class ParsedLog:
         """
         if not self.summary.complete or not self._has_times:
             return False
-        has_result = self.summary.window != "last" and self.steps_asked is None and self.failure is None
+        has_result = self.summary.window != "last" and self.steps_requested is None and self.failure is None
         return self.status == "complete" or (self.status == "incomplete" and has_result)
 
     @property
@@ -117,7 +117,7 @@ class ParsedLog:
 
     @property
     def _too_few_steps(self) -> str:
-        total = self.series.total_steps if self.steps_asked is None else self.steps_asked
+        total = self.series.total_steps if self.steps_requested is None else self.steps_requested
         done = "incomplete" if total is None else f"{format_count(self.series.count)} of {counted(total, 'step')}"
         missing = self.series.missing_end
         return f"{done}: the log lacks the end of the training, {missing}" if missing else done
@@ -152,7 +152,7 @@ class ParsedLog:
 class LogReader:
     """Reader of one framework's logs.
 
-    ``window`` is by default that of ``known_run``, else the framework's usual one. ``steps_asked`` is the number of
+    ``window`` is by default that of ``known_run``, else the framework's usual one. ``steps_requested`` is the number of
     steps in a complete log, and ``run`` selects one of several runs in a log, counted from 1. ``known_run`` is the run
     that wrote the logs, if it is known: some parsers need its sizes.
     """
@@ -160,7 +160,7 @@ class LogReader:
     framework: str
     registry: PluginRegistry
     window: Window | None = None
-    steps_asked: int | None = None
+    steps_requested: int | None = None
     run: int | None = None
     known_run: Run[Any] | None = None
 
@@ -168,7 +168,7 @@ class LogReader:
         """Raise LlmbError for a number that no log can have."""
         faults = [
             Fault(key=key, message=f"invalid value {value}", expected="a positive integer")
-            for key, value in (("steps", self.steps_asked), ("run", self.run))
+            for key, value in (("steps", self.steps_requested), ("run", self.run))
             if value is not None and value < 1
         ]
         first, last = self.window if isinstance(self.window, tuple) else (0, 0)
@@ -202,7 +202,7 @@ class LogReader:
                     path: stack.enter_context(up_to_run(text, self.run, new_parser)) for path, text in plain.items()
                 }
                 series, last_steps, ranks = _read_steps(framework, plain, self.known_run)
-            status, failure = classify_log_end(name, self.registry, series, last_steps, self.steps_asked)
+            status, failure = classify_log_end(name, self.registry, series, last_steps, self.steps_requested)
             failure = failure and fill_commands(failure, names_of_logs(name, plain))
             usual_window = self.known_run.window if self.known_run else framework.window
             return ParsedLog(
@@ -213,7 +213,7 @@ class LogReader:
                 summary=summarise(series.steps, self.window or usual_window),
                 failure=failure,
                 experiment=experiment(paths[0], framework.log_files),
-                steps_asked=self.steps_asked,
+                steps_requested=self.steps_requested,
                 no_step=None if series.steps else _explain(framework, name, plain.values(), broke=failure is not None),
                 runs_in_log=runs,
                 rank_times=compare_ranks(ranks.by_process(map(str, paths))),
@@ -288,5 +288,5 @@ def _step(step: Step) -> dict[str, Any]:
     """Return a step as a JSON table: its attributes, then the other printed values. NaN becomes None."""
     named = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of")
     return {name: finite_or_none(getattr(step, name)) for name in named} | {
-        name: finite_or_none(value) for name, value in step.figures.items() if name not in named
+        name: finite_or_none(value) for name, value in step.other_values.items() if name not in named
     }

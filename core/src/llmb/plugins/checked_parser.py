@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from llmb.logs.steps.line_parser import LineParser, note_line
 from llmb.logs.time_limit import TooSlowError, time_limit
 from llmb.plugins import slow_hooks
-from llmb.values.steps import MOST_STEPS, LogParser, Notice, Step
+from llmb.values.steps import MAX_STEPS, LogParser, Notice, Step
 
 if TYPE_CHECKING:
     from llmb.plugins.guard import Guard
@@ -20,7 +20,7 @@ T = TypeVar("T")
 CODE = "the log parser of parse_log()"
 """The name of this code in errors."""
 
-MOST_SHOWN = 300
+MAX_SHOWN = 300
 """Characters of an invalid step that are shown."""
 
 
@@ -94,7 +94,7 @@ def _checked(items: Iterable[Step | Notice]) -> list[Step | Notice]:
             try:
                 item.check()
             except Exception as error:
-                error.add_note(f"in {item!r}"[:MOST_SHOWN])
+                error.add_note(f"in {item!r}"[:MAX_SHOWN])
                 raise
         elif not isinstance(item, Notice):
             raise TypeError(f"{item!r} is neither a Step nor a Notice")
@@ -114,6 +114,6 @@ def _integer(name: str, value: Any, least: int = 0) -> int:
         number = index(value)
     except TypeError:
         number = -1
-    if not least <= number < MOST_STEPS:
+    if not least <= number < MAX_STEPS:
         raise ValueError(f"invalid {name} {value!r}; expected an integer of at least {least}")
     return number

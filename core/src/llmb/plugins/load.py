@@ -19,7 +19,7 @@ from llmb.values.model import Model
 from llmb.values.texts.nearest_name import nearest_name
 from llmb.version import VERSION
 
-MOST_SHOWN = 60
+MAX_SHOWN = 60
 """Characters of an invalid attribute that are shown."""
 
 
@@ -30,9 +30,9 @@ def load(entry: PluginEntry) -> Plugin:
         upgrade = f"pip install --upgrade llmb {entry.distribution}"
         raise guard.error(f"requires llmb {entry.requires}, but this is llmb {VERSION}; upgrade with `{upgrade}`")
     if entry.path:
-        from llmb.plugins.declared.framework import Declared  # only a framework's own file needs it
+        from llmb.plugins.declared.framework import DeclaredFramework  # only a framework's own file needs it
 
-        plugin: Any = Declared(Path(entry.path))
+        plugin: Any = DeclaredFramework(Path(entry.path))
     else:
         with guard.running(f"import of {entry.value}"):
             plugin = _import(entry.value)
@@ -52,7 +52,7 @@ def load(entry: PluginEntry) -> Plugin:
             attributes[name] = value = getattr(plugin, name) if is_set else getattr(KINDS[entry.kind], name, None)
             if not matches(value):
                 text = repr(value)
-                shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+                shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
                 problems.append(f"{name} is {shown}, not {expected}")
     if problems:
         raise guard.error(f"does not match the hooks of llmb {VERSION}: {'; '.join(problems)}")

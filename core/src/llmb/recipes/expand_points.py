@@ -10,10 +10,10 @@ from llmb.analysis.flops import sequence_flops
 from llmb.recipes.accelerators import accelerators
 from llmb.recipes.baselines import PointKey, PublishedRow, check_baseline, point_name
 from llmb.recipes.recipe_tables import PointTable, RecipeTable
-from llmb.recipes.scaling_rules import scaled
+from llmb.recipes.scaling_rules import evaluate_rule
 from llmb.recipes.sizes import DEGREES, check_dtypes, flops_per_token, scaling_rule, sequence_length
 from llmb.values.errors import Fault
-from llmb.values.merge_tables import merged
+from llmb.values.merge_tables import merge_tables
 from llmb.values.model import FlopFormula, Model, Parallelism
 from llmb.values.recipe import Point
 from llmb.values.rules.model_rules import check_model, check_model_keys
@@ -126,8 +126,8 @@ def _settings(table: PointTable, recipe: RecipeTable, gpu_type: str, dtype: str)
     settings: Mapping[str, Any] = recipe.framework
     for each in recipe.settings:
         if each.applies(gpu_type, dtype, _variant(table)):
-            settings = merged(settings, each.framework)
-    return merged(settings, table.framework)
+            settings = merge_tables(settings, each.framework)
+    return merge_tables(settings, table.framework)
 
 
 def _model(table: PointTable, recipe: RecipeTable, key: str) -> tuple[Model | None, int, list[Fault]]:
@@ -150,7 +150,7 @@ def _parallelism(
     for name in DEGREES:
         rule = getattr(table, name)
         try:
-            degrees[name] = scaled(rule, gpus, gpus_per_node)
+            degrees[name] = evaluate_rule(rule, gpus, gpus_per_node)
         except ValueError as error:
             message = f'"{rule}" is {error} {on_gpus}'
             errors.append(Fault(message=message, key=f"{key}.{name}", expected="a positive integer"))

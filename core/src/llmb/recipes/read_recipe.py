@@ -10,11 +10,11 @@ import attrs
 from llmb.recipes.baselines import PointKey, PublishedRow, point_name, read_baselines
 from llmb.recipes.expand_points import expand_points, point_key
 from llmb.recipes.recipe_tables import RecipeTable
-from llmb.recipes.releases import at_release, releases_of
+from llmb.recipes.releases import releases_of, select_release
 from llmb.recipes.sizes import DEFAULT_DTYPES, check_sizes, flops_per_token, scaling_rule, sequence_length
 from llmb.values.errors import Fault, LlmbError, RecipeError, located
 from llmb.values.frozen import FrozenMap
-from llmb.values.merge_tables import merged
+from llmb.values.merge_tables import merge_tables
 from llmb.values.recipe import Point, Recipe
 from llmb.values.rules.model_rules import check_model
 from llmb.values.texts.error_text import invalid_value
@@ -31,7 +31,7 @@ def read_recipe(
     The tables are those of `with_shared`. Raise RecipeError with all errors, which name ``file``.
     """
     releases = releases_of(tables, file)
-    table, errors = decode(at_release(tables, release, file), RecipeTable, "")
+    table, errors = decode(select_release(tables, release, file), RecipeTable, "")
     if table is None:
         raise RecipeError(*located(errors, file))
     recipe, errors = build_recipe(table, address=address, framework=framework, releases=releases)
@@ -134,4 +134,4 @@ def _merge_files(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[
     shared, own = below.get("settings"), above.get("settings")
     if isinstance(shared, list) and isinstance(own, list):
         above = {**above, "settings": [*shared, *own]}
-    return merged(below, above)
+    return merge_tables(below, above)

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from llmb.values.errors import Fault, RecipeError
-from llmb.values.merge_tables import merged
+from llmb.values.merge_tables import merge_tables
 from llmb.values.recipe import Recipe
 from llmb.values.texts.error_text import invalid_value
 from llmb.values.types.check_arguments import check_arguments
@@ -42,13 +42,13 @@ def releases_of(tables: Mapping[str, Any], file: str) -> tuple[str, ...]:
     return (str(tables.get("release", "")), *_fixes(tables, file))
 
 
-def at_release(tables: Mapping[str, Any], release: str | None, file: str) -> Mapping[str, Any]:
+def select_release(tables: Mapping[str, Any], release: str | None, file: str) -> Mapping[str, Any]:
     """Return the tables at one release; None means the last. Each fix is merged over the releases before it."""
     found: Mapping[str, Any] = {key: value for key, value in tables.items() if key != FIXES}
     for name, changes in _fixes(tables, file).items():
         if found.get("release") == release:
             break
-        found = merged(found, {**changes, "release": name})
+        found = merge_tables(found, {**changes, "release": name})
     return found
 
 

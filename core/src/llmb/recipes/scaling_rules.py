@@ -13,7 +13,7 @@ _CONDITION = re.compile(r"(gpus|nodes)\s*(<|>=)\s*(\d+)")
 
 
 def is_rule(rule: object) -> bool:
-    """Check whether `scaled` can evaluate a rule: a positive integer, or products and quotients."""
+    """Check whether `evaluate_rule` can evaluate a rule: a positive integer, or products and quotients."""
     if isinstance(rule, str):
         return _RULE.fullmatch(rule) is not None
     return isinstance(rule, int) and not isinstance(rule, bool) and 1 <= rule <= LARGEST
@@ -31,7 +31,7 @@ Rule = Annotated[
 
 
 def _is_condition(condition: object) -> bool:
-    """Check whether `holds` can evaluate a condition."""
+    """Check whether `evaluate_condition` can evaluate a condition."""
     return isinstance(condition, str) and (condition == "any" or _CONDITION.fullmatch(condition) is not None)
 
 
@@ -41,8 +41,8 @@ Condition = Annotated[
 """A condition on the number of GPUs or nodes."""
 
 
-def holds(condition: str, gpus: int, gpus_per_node: int) -> bool:
-    """Check whether a condition holds for this number of GPUs."""
+def evaluate_condition(condition: str, gpus: int, gpus_per_node: int) -> bool:
+    """Check whether a condition evaluate_condition for this number of GPUs."""
     match = _CONDITION.fullmatch(condition)
     if match is None:
         return True
@@ -50,7 +50,7 @@ def holds(condition: str, gpus: int, gpus_per_node: int) -> bool:
     return value < int(match[3]) if match[2] == "<" else value >= int(match[3])
 
 
-def scaled(rule: int | str, gpus: int, gpus_per_node: int = 8) -> int:
+def evaluate_rule(rule: int | str, gpus: int, gpus_per_node: int = 8) -> int:
     """Return the value of a rule for this number of GPUs.
 
     Raise ValueError, with the value as its text, if the value is not a positive integer.

@@ -40,9 +40,9 @@ def is_record(name: str) -> bool:
         return True
 
 
-def find_record(wanted: str) -> RunRecord:
+def find_record(run_id: str) -> RunRecord:
     """Return the record of a run id or of a unique prefix. Raise RecordError if it is missing or damaged."""
-    return _checked(_find(wanted))
+    return _checked(_find(run_id))
 
 
 def open_record(run_id: str) -> RunRecord:
@@ -56,31 +56,31 @@ def _checked(record: RunRecord) -> RunRecord:
     return record
 
 
-def _find(wanted: str) -> RunRecord:
+def _find(run_id: str) -> RunRecord:
     complete_stale_sweeps()
     names = folder_names()
-    if wanted in names and is_record(wanted):  # the view of a sweep looks up each run that ended
-        return RunRecord(runs_folder() / wanted)
+    if run_id in names and is_record(run_id):  # the view of a sweep looks up each run that ended
+        return RunRecord(runs_folder() / run_id)
     records = {name: RunRecord(runs_folder() / name) for name in names if is_record(name)}
-    begin, _, end = wanted.partition("…")  # by which tables shorten an id
+    begin, _, end = run_id.partition("…")  # by which tables shorten an id
     matching = sorted(each for each in records if begin and each.startswith(begin) and each.endswith(end))
     if len(matching) == 1:
         return records[matching[0]]
     if matching:
         lines = "\n".join([*matching[:NAMED_RUNS], count_others(matching, NAMED_RUNS)]).rstrip()
-        raise RecordError(Fault(message=f"{wanted!r} is the beginning of {len(matching)} run ids", lines=lines))
-    if "=" in wanted:
-        raise RecordError(f"there is no run {wanted!r}; filters are written in braces: '{{{wanted.strip('{}')}}}'")
+        raise RecordError(Fault(message=f"{run_id!r} is the beginning of {len(matching)} run ids", lines=lines))
+    if "=" in run_id:
+        raise RecordError(f"there is no run {run_id!r}; filters are written in braces: '{{{run_id.strip('{}')}}}'")
     raise RecordError(
         Fault(
-            message=f"there is no run {wanted!r} in {runs_folder()}; `llmb runs` lists them",
-            nearest=_nearest_run(wanted, records),
+            message=f"there is no run {run_id!r} in {runs_folder()}; `llmb runs` lists them",
+            nearest=_nearest_run(run_id, records),
         )
     )
 
 
-def _nearest_run(wanted: str, run_ids: Iterable[str]) -> str | None:
-    """Return the run whose id begins almost like ``wanted``, or None. The random part of an id is its beginning."""
-    beginnings = {run_id[: len(wanted)]: run_id for run_id in run_ids}
-    nearest = nearest_name(wanted, beginnings, cutoff=SIMILAR)
+def _nearest_run(run_id: str, run_ids: Iterable[str]) -> str | None:
+    """Return the run whose id begins almost like ``run_id``, or None. The random part of an id is its beginning."""
+    beginnings = {each[: len(run_id)]: each for each in run_ids}
+    nearest = nearest_name(run_id, beginnings, cutoff=SIMILAR)
     return beginnings[nearest] if nearest else None

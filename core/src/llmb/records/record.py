@@ -180,15 +180,15 @@ class RunRecord:
             (self.directory / "cancel").touch()
 
     @property
-    def cancel_requested(self) -> int:
+    def cancel_requested_ns(self) -> int:
         """The time of the last request to cancel the run, in nanoseconds since 1970, or 0. Raise RecordError."""
         found = unless_missing(Path.stat, self.directory / "cancel")
         return found.st_mtime_ns if found else 0
 
-    def is_cancelled(self) -> bool:
+    def is_cancel_requested(self) -> bool:
         """Check whether the user requested to cancel the run. A request that is unreadable counts as none."""
         with suppress(RecordError):
-            return self.cancel_requested > 0
+            return self.cancel_requested_ns > 0
         return False
 
     @property

@@ -203,9 +203,9 @@ def read_steps_text(directory: str | Path) -> str:
 
 
 @check_arguments
-def find_run(wanted: str) -> RunResult:
+def find_run(run_id: str) -> RunResult:
     """Return the run of this id or unique prefix. Raise RecordError."""
-    return read_result(find_record(wanted))
+    return read_result(find_record(run_id))
 
 
 def read_result(record: RunRecord) -> RunResult:

@@ -23,7 +23,7 @@ from llmb.records.provenance import find_other_gpus
 from llmb.records.record import RunRecord
 from llmb.reports.bundle_files import describe_files, report_tables, without_folder, write_files
 from llmb.spec.choose_published_point import published_point
-from llmb.spec.spec_of_run import import_run
+from llmb.spec.spec_of_run import read_run_toml
 from llmb.spec.spec_tables import string_of
 from llmb.values.errors import LlmbError, LogError, RecordError, SpecError
 from llmb.values.frozen import table_of
@@ -86,7 +86,7 @@ def _describe_damage(error: LlmbError) -> Iterator[str]:
 
 def _recompute_run(record: RunRecord, registry: PluginRegistry) -> Iterator[str]:
     """Yield the differences of a run that llmb started."""
-    plan = plan_run(import_run(record.directory / "run.toml", registry), registry)
+    plan = plan_run(read_run_toml(record.directory / "run.toml", registry), registry)
     run, recorded, completed = plan.run, record.result() or {}, record.state().run_state == "completed"
     logs = LogCopies(plan, record, registry.framework(run.framework), registry.scheduler(plan.target.scheduler))
     logs.start_attempt(record.state().attempt)
@@ -102,7 +102,7 @@ def _recompute_run(record: RunRecord, registry: PluginRegistry) -> Iterator[str]
 def _recompute_imports(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterator[str]:
     """Yield the differences of runs that were recorded from existing logs, all repeats of one another."""
     records = sorted(records, key=lambda record: record.spec()["provenance"].get("repeat", 1))
-    run = import_run(records[0].directory / "run.toml", registry).run
+    run = read_run_toml(records[0].directory / "run.toml", registry).run
     recipe = registry.recipe(address_in(run.framework, run.recipe))
     grader = Grader(
         recipe=recipe,
@@ -110,7 +110,7 @@ def _recompute_imports(records: Sequence[RunRecord], registry: PluginRegistry) -
         registry=registry,
         window=run.window,
         tolerance=run.tolerance,
-        steps=records[0].spec()["provenance"].get("steps_asked"),
+        steps=records[0].spec()["provenance"].get("steps_requested"),
     )
     graded = grader.describe_saved([imported_logs(record) for record in records])
     for record, each in zip(records, graded, strict=True):

@@ -18,7 +18,7 @@ from llmb.reports.recompute_and_compare import find_mismatches
 from llmb.values.errors import Fault, LlmbError
 from llmb.version import VERSION
 
-MOST_BYTES = 4 << 30
+MAX_BYTES = 4 << 30
 """The size of all files up to which a bundle is unpacked."""
 
 PUBLIC_KEY = re.compile(r"(ssh|ecdsa|sk)-\S+ ")
@@ -78,7 +78,7 @@ def _unpack(file: Path) -> dict[str, bytes]:
     `tar czf FILE .` packs an unpacked bundle again with folders, and with ``./`` before each name.
     """
     files: dict[str, bytes] = {}
-    left = MOST_BYTES
+    left = MAX_BYTES
     try:
         with tarfile.open(file, "r:gz") as tar:
             for entry in tar:
@@ -87,7 +87,7 @@ def _unpack(file: Path) -> dict[str, bytes]:
                 if not plain or path.is_absolute() or ".." in path.parts or str(path) in files:
                     raise LlmbError(f"{file} is not a bundle of llmb: unexpected entry {entry.name!r}")
                 if left < 0:
-                    raise LlmbError(f"{file} is too large to verify: its files have more than {MOST_BYTES >> 30} GiB")
+                    raise LlmbError(f"{file} is too large to verify: its files have more than {MAX_BYTES >> 30} GiB")
                 if content := tar.extractfile(entry):
                     files[str(path)] = content.read()
     except (OSError, tarfile.TarError, EOFError, zlib.error) as error:

@@ -8,7 +8,7 @@ import attrs
 from llmb.analysis.verdict import TOLERANCE
 from llmb.hookspecs import SchedulerHooks
 from llmb.paths import home_folder
-from llmb.spec.check_values import check_place
+from llmb.spec.check_values import check_host_and_workdir
 from llmb.spec.choose_published_point import published_degree
 from llmb.spec.published_baseline import published_steps
 from llmb.spec.spec_tables import flat
@@ -31,7 +31,7 @@ def assemble_target(
 
     Raise SpecError if the scheduler's host is invalid, or needs a work directory that the spec lacks.
     """
-    if errors := [error for error in check_place(table) if error.message != REQUIRED_KEY]:
+    if errors := [error for error in check_host_and_workdir(table) if error.message != REQUIRED_KEY]:
         raise SpecError(*errors)
     workdir = table.workdir or str(home_folder() / "work")
     if not is_path(workdir):
@@ -52,7 +52,7 @@ def assemble_target(
         secrets=table.secrets,
     )
     host = scheduler.host(target=target)
-    if errors := list(check_place(attrs.evolve(table, host=host))):
+    if errors := list(check_host_and_workdir(attrs.evolve(table, host=host))):
         raise SpecError(*errors)
     return target if host == target.host else attrs.evolve(target, host=host)
 

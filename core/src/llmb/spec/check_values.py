@@ -73,7 +73,7 @@ def mount_key(source: str, table: str = "mounts") -> str:
     return f'{table}."{source}"'
 
 
-def check_place(target: TargetTable) -> Iterator[Fault]:
+def check_host_and_workdir(target: TargetTable) -> Iterator[Fault]:
     """Yield the errors of the host and the work directory."""
     host, workdir = target.host, target.workdir
     if host is not None and not is_host(host):

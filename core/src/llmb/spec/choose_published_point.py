@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from llmb.recipes.accelerators import accelerators
-from llmb.recipes.scaling_rules import holds, scaled
+from llmb.recipes.scaling_rules import evaluate_condition, evaluate_rule
 from llmb.spec.gpu_and_dtype import SET_BATCH, check_published
 from llmb.spec.workload_tables import SpecTables
 from llmb.values.copy_with_changes import with_changes
@@ -100,7 +100,7 @@ def choose_point(
     if exact and (exact.rule is None or gpus_per_node == _usual_gpus_per_node(exact.gpu_type, gpus)):
         return exact
     for point in points:
-        if point.rule and holds(point.rule.condition, gpus, gpus_per_node):
+        if point.rule and evaluate_condition(point.rule.condition, gpus, gpus_per_node):
             return _apply_rule(point, gpus, gpus_per_node, errors, spec.parallelism)
     if exact:
         return exact
@@ -124,7 +124,7 @@ def _apply_rule(
     assert point.rule
     for name, text in point.rule.degrees.items():
         try:
-            degrees[name] = stated.get(name) or scaled(text, gpus, gpus_per_node)
+            degrees[name] = stated.get(name) or evaluate_rule(text, gpus, gpus_per_node)
         except ValueError as error:
             message = f"the publisher's rule {text} is {error} for {counted(gpus, 'GPU')}"
             expected = f"another number of GPUs, or set parallelism.{name}"
@@ -140,7 +140,7 @@ def published_degree(point: Point, name: str, gpus_per_node: int) -> int | str |
     if point.rule is None or name not in point.rule.degrees:
         return getattr(point.parallelism, name) or 1
     with suppress(ValueError):
-        return scaled(point.rule.degrees[name], point.gpus, gpus_per_node)
+        return evaluate_rule(point.rule.degrees[name], point.gpus, gpus_per_node)
     return None
 
 
@@ -166,7 +166,7 @@ def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, varian
         exact = stated or _apply_rule(points[0], gpus, gpus_per_node, errors)
     if exact:
         return exact
-    raise RecipeError(*map(for_arguments, errors or [_gpus_error(recipe, points, gpus)]))
+    raise RecipeError(*map(reword_for_arguments, errors or [_gpus_error(recipe, points, gpus)]))
 
 
 def _gpus_error(recipe: Recipe, points: tuple[Point, ...], gpus: int) -> Fault:
@@ -185,7 +185,7 @@ def check_gpus(gpus: int) -> None:
         raise RecipeError(Fault(message=f"invalid value {gpus}", key="gpus", expected=expected))
 
 
-def for_arguments(error: Fault) -> Fault:
+def reword_for_arguments(error: Fault) -> Fault:
     """Return the error for a caller without a spec: with the argument's name, and no advice about the spec."""
     key, expected = (error.key or "").removeprefix("workload."), (error.expected or "").removesuffix(SET_BATCH)
     return attrs.evolve(error, key=key, expected="none" if expected == NO_VARIANT else expected)

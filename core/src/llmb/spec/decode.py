@@ -7,10 +7,10 @@ import attrs
 
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.plugins.guard import decoding
-from llmb.spec.check_values import NO_SECRETS, check_env, check_mounts, check_place, check_secrets, mount_key
+from llmb.spec.check_values import NO_SECRETS, check_env, check_host_and_workdir, check_mounts, check_secrets, mount_key
 from llmb.spec.follow_up_errors import keys_of, meant_keys, meant_tables
+from llmb.spec.key_hints import add_key_hint
 from llmb.spec.latest_result import LatestResult
-from llmb.spec.words_of_other_tools import with_key_meant
 from llmb.spec.workload_tables import (
     SWEPT_KEYS,
     TABLES,
@@ -25,7 +25,7 @@ from llmb.spec.workload_tables import (
 )
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
-from llmb.values.profile_and_telemetry import Profile, Sampling
+from llmb.values.profile_and_telemetry import Profile, TelemetrySettings
 from llmb.values.texts.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, unknown_key
 from llmb.values.texts.nearest_name import nearest_name
 from llmb.values.types.check_types import decode, decode_fields, value_type
@@ -92,7 +92,7 @@ def _decode_others(*given: Any) -> tuple[dict[str, Any], TargetTable | None, lis
     model = _stated_keys(take("model", ModelTable))
     measure = take("measure", MeasureTable)
     profile = take("profile", Profile, tool="nsys") if "profile" in tables else None
-    telemetry = take("telemetry", Sampling, interval=1) if "telemetry" in tables else None
+    telemetry = take("telemetry", TelemetrySettings, interval=1) if "telemetry" in tables else None
     env, mounts = _strings(tables, "env", errors), _strings(tables, "mounts", errors)
     errors += [*check_env(env), *check_mounts(mounts)]
     errors += [error for name, table in tables.items() for error in check_secrets(table, name)]
@@ -130,7 +130,7 @@ def decode_target(table: Any, errors: list[Fault]) -> tuple[TargetTable | None, 
     values, wrong = decode_fields(own, TargetTable, "target")
     target = TargetTable(**{"scheduler": "", **values})
     if wrong:
-        place_errors = (error for error in check_place(target) if error.key not in keys_of(wrong))
+        place_errors = (error for error in check_host_and_workdir(target) if error.key not in keys_of(wrong))
         wrong = (*wrong, *place_errors)
     wrong = (*wrong, *check_env(target.env, "target.env"), *check_mounts(target.mounts, "target.mounts"))
     if "name" in table:  # the error of the name, or of its table, covers missing keys
@@ -179,7 +179,7 @@ def add_hints(
     expected = dict(_EXPECTED_IF_MISSING)
     if schedulers:
         expected["target.scheduler"] = f"one of {', '.join(schedulers)}"
-    errors = [with_key_meant(error, words) for error in errors]
+    errors = [add_key_hint(error, words) for error in errors]
     meant = meant_keys(errors, tables)
     if "target.name" in meant:  # the named target has the scheduler
         meant |= {"target.scheduler"}

@@ -16,10 +16,10 @@ from llmb.values.texts.error_text import format_value, invalid_value
 from llmb.values.types.numbers import LARGEST
 from llmb.values.workload import SourceMap
 
-MOST_RUNS = 10_000
+MAX_RUNS = 10_000
 """The limit of one workload. More is a mistake in a list or in repeats: each run costs a record, a job and 80 kB."""
 
-Place = tuple[str | None, str]
+KeyLocation = tuple[str | None, str]
 """A file (or the option of a command), and a key in it."""
 
 
@@ -41,7 +41,7 @@ def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
     """Return all combinations, the last key varying fastest, and the errors of the sweep itself.
 
     A key of [sweep] with an error is left out of the product, so that the rest can still be checked. There are no
-    combinations if the product has more than MOST_RUNS runs.
+    combinations if the product has more than MAX_RUNS runs.
     """
     base = {key: value for key, value in document.tables.items() if key not in ("sweep", "provenance")}
     stated = {key for key, _ in flat(base)}
@@ -61,8 +61,8 @@ def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
         else:
             axes[key], places[key] = values, f"sweep.{key}"
     combinations: list[Combination] = []
-    if (runs := _count_runs(base, axes)) > MOST_RUNS:
-        errors.append(Fault(message=f"the sweep has {runs:,} runs", key="workload", expected=f"at most {MOST_RUNS:,}"))
+    if (runs := _count_runs(base, axes)) > MAX_RUNS:
+        errors.append(Fault(message=f"the sweep has {runs:,} runs", key="workload", expected=f"at most {MAX_RUNS:,}"))
     else:
         choices = (_choices(key, values, places[key], document.source_map) for key, values in axes.items())
         combinations = [_combine(base, choice, document.source_map) for choice in itertools.product(*choices)]
@@ -106,13 +106,13 @@ def _list_errors(key: str, values: list[Any]) -> Iterator[Fault]:
             yield Fault(message=message, key=key)
 
 
-def _choices(key: str, values: list[Any], place: str, origins: SourceMap) -> list[tuple[str, Any, Place]]:
+def _choices(key: str, values: list[Any], place: str, origins: SourceMap) -> list[tuple[str, Any, KeyLocation]]:
     """Return a swept key with each of its values, and the place of the value in the list at ``place``."""
     file = origins.locate(Fault(message="", key=place)).file
     return [(key, value, (file, f"{place}[{index}]")) for index, value in enumerate(values)]
 
 
-def _combine(base: dict[str, Any], choice: tuple[tuple[str, Any, Place], ...], origins: SourceMap) -> Combination:
+def _combine(base: dict[str, Any], choice: tuple[tuple[str, Any, KeyLocation], ...], origins: SourceMap) -> Combination:
     """Return the tables with these values. Tables without a swept key are shared by all combinations."""
     tables = base
     for key, value, _ in choice:

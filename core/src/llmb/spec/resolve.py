@@ -14,11 +14,11 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import add_hints
 from llmb.spec.expand_sweep import Combination, expand
 from llmb.spec.follow_up_errors import keys_of
+from llmb.spec.key_hints import merge_key_hints
 from llmb.spec.overrides import FROM_OVERRIDES
 from llmb.spec.resolve_run import RunResolver
 from llmb.spec.spec_tables import Document, string_of
 from llmb.spec.targets import NamedTargets
-from llmb.spec.words_of_other_tools import with_own_words
 from llmb.values.errors import Fault, LlmbError
 from llmb.values.frozen import table_of
 from llmb.values.texts.error_text import UNKNOWN_KEY
@@ -67,7 +67,7 @@ def _words(combination: Combination, registry: PluginRegistry) -> Mapping[str, s
         hints.append(registry.scheduler(string_of(combination.tables, "target", "scheduler") or "").key_hints)
     with suppress(LlmbError):
         hints.append(registry.framework(framework_of(combination.recipe or "")).key_hints)
-    return with_own_words(*hints)
+    return merge_key_hints(*hints)
 
 
 def _newer_llmb(document: Document) -> list[Fault]:

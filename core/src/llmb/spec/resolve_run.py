@@ -14,7 +14,7 @@ from llmb.plugins.read_pack import example_table
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
 from llmb.spec.assemble_run import assemble_run, assemble_target
-from llmb.spec.check_values import check_place
+from llmb.spec.check_values import check_host_and_workdir
 from llmb.spec.choose_published_point import choose_point, published_points, select_variant
 from llmb.spec.cross_checks import find_conflicts
 from llmb.spec.decode import TableDecoder, decode_options
@@ -201,7 +201,7 @@ def _decode_plugin_tables(
         with collect_errors(errors):
             target = assemble_target(target_table, scheduler, target_options, (gpu_type,) if gpu_type else ())
     elif target_table:
-        errors += check_place(target_table)
+        errors += check_host_and_workdir(target_table)
     return options, target, errors
 
 

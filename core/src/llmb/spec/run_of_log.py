@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.choose_published_point import check_gpus, example_points, for_arguments, published_point
+from llmb.spec.choose_published_point import check_gpus, example_points, published_point, reword_for_arguments
 from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators, unknown_gpu_type
 from llmb.spec.spec_tables import Document
@@ -24,7 +24,7 @@ def point_of_log(
     """
     point = published_point(recipe, gpu_type, dtype, gpus, variant)
     if recipe.rule and point.baseline is None and gpu_type not in (known := known_accelerators(registry)):
-        raise RecipeError(for_arguments(unknown_gpu_type(gpu_type, known)))
+        raise RecipeError(reword_for_arguments(unknown_gpu_type(gpu_type, known)))
     return point
 
 
@@ -47,5 +47,5 @@ def run_of_point(address: str, point: Point, registry: PluginRegistry) -> Run[An
     document = Document(None, with_any_target({"workload": workload}, registry))
     found, errors = resolve(document, registry, any_target=True)
     if errors:
-        raise SpecError(*map(for_arguments, errors))
+        raise SpecError(*map(reword_for_arguments, errors))
     return found.runs[0].run

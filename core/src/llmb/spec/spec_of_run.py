@@ -22,8 +22,8 @@ from llmb.values.types.value_type import InvalidValueError
 from llmb.values.workload import RunSpec
 
 
-def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
-    """Return the tables of ``run.toml``. Parts of its [provenance] are for `import_run`, the rest is for users."""
+def build_run_toml(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables of ``run.toml``. Parts of its [provenance] are for `read_run_toml`, the rest is for users."""
     run, target = spec.run, spec.target
     tables: dict[str, Any] = {
         "workload": {**_named(run, WorkloadTable), "time_limit": run.time_limit_s},
@@ -50,7 +50,7 @@ def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
     return {name: table for name, table in tables.items() if table}
 
 
-def import_run(file: Path, registry: PluginRegistry) -> RunSpec:
+def read_run_toml(file: Path, registry: PluginRegistry) -> RunSpec:
     """Return the run of a record, under its own id. Raise RecordError, SpecError or PluginError."""
     tables = read_toml(file)
     provenance, run_id = table_of(tables, "provenance"), string_of(tables, "provenance", "run_id")
@@ -82,7 +82,7 @@ def export_imported_run(
         raise SpecError(*errors)
     [spec] = draw_run_ids(workload).runs
     spec = attrs.evolve(spec, run=attrs.evolve(spec.run, repeat=repeat))
-    exported = export_run(spec, dict(provenance))
+    exported = build_run_toml(spec, dict(provenance))
     del exported["target"]
     return spec.run.id, exported, spec.recipe_copy.files if spec.recipe_copy else {}
 

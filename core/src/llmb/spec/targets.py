@@ -9,7 +9,7 @@ from llmb.paths import targets_file
 from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble_run import assemble_target
-from llmb.spec.check_values import check_place, mount_key
+from llmb.spec.check_values import check_host_and_workdir, mount_key
 from llmb.spec.decode import decode_options, decode_target, required_options
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.latest_result import LatestResult
@@ -130,7 +130,7 @@ def load_target(table: Mapping[str, Any], registry: PluginRegistry) -> tuple[Tar
         options = decode_options(scheduler, complete, "target", errors)
         if not errors:
             return assemble_target(target_table, scheduler, options), complete
-        errors += check_place(target_table)
+        errors += check_host_and_workdir(target_table)
     raise SpecError(*map(combination.source_map.locate, errors))
 
 

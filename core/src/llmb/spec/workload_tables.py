@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import attrs
 
 from llmb.values.frozen import FrozenMap
-from llmb.values.profile_and_telemetry import Profile, Sampling
+from llmb.values.profile_and_telemetry import Profile, TelemetrySettings
 from llmb.values.recipe import Window
 from llmb.values.texts.nearest_name import nearest_name
 from llmb.values.types.check_types import value_type
@@ -233,7 +233,7 @@ class SpecTables:
     model: Mapping[str, Any]
     measure: MeasureTable
     profile: Profile | None
-    telemetry: Sampling | None
+    telemetry: TelemetrySettings | None
     env: Mapping[str, str]
     mounts: Mapping[str, str]
     gpus_per_node: int | None
@@ -250,7 +250,7 @@ TABLES: Mapping[str, Any] = {
     "env": None,
     "mounts": None,
     "profile": Profile,
-    "telemetry": Sampling,
+    "telemetry": TelemetrySettings,
     "measure": MeasureTable,
     "target": TargetTable,
 }

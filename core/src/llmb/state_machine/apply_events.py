@@ -38,7 +38,7 @@ def apply(state: State, event: Event) -> State:  # noqa: C901  # one flat case p
         case Submitting():
             again = state.job_status is not None
             state = evolve(state, job_id=None, job_status=None, retries=state.retries + again)
-            return evolve(state, stage="submitting", handed_over=True)
+            return evolve(state, stage="submitting", may_be_submitted=True)
         case SubmissionUnanswered():
             return evolve(state, reason=event.reason)
         case Queued():
@@ -49,7 +49,9 @@ def apply(state: State, event: Event) -> State:  # noqa: C901  # one flat case p
         case AttemptStarted():
             return evolve(state, attempt=event.attempt)
         case CancelSent():
-            return evolve(state, cancel_requested=max(state.cancel_requested, event.request), cancel_sent=event.request)
+            return evolve(
+                state, cancel_requested_ns=max(state.cancel_requested_ns, event.request), cancel_sent_ns=event.request
+            )
         case JobEnded():
             job_id = event.status.job_id or state.job_id  # a short job has ended at the first poll
             return evolve(state, stage="ending", job_id=job_id, job_status=event.status, job_ended_at=event.time)
@@ -60,7 +62,7 @@ def apply(state: State, event: Event) -> State:  # noqa: C901  # one flat case p
 
 def apply_cancel_request(state: State, request: int) -> State:
     """Return the state with the user's request. Requests are files of their own and not events of the run."""
-    request = request or state.cancel_sent  # a power failure may undo the file of a request that was sent
-    if request == state.cancel_requested or state.stage == "ended":
+    request = request or state.cancel_sent_ns  # a power failure may undo the file of a request that was sent
+    if request == state.cancel_requested_ns or state.stage == "ended":
         return state
-    return evolve(state, cancel_requested=request)
+    return evolve(state, cancel_requested_ns=request)

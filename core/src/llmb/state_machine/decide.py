@@ -44,10 +44,10 @@ def next_effect(unit: Unit, state: State) -> Effect | None:
     if unit.kind == "task":
         return "check" if state.stage == "planned" else "submit" if state.stage == "submitting" else None
     if state.stage in NOT_SUBMITTED:
-        return "drop_references" if state.cancel_requested else None
-    if state.stage != "ended" and state.cancel_sent != state.cancel_requested:
+        return "drop_references" if state.cancel_requested_ns else None
+    if state.stage != "ended" and state.cancel_sent_ns != state.cancel_requested_ns:
         return "cancel"
-    return "submit" if state.stage == "submitting" and not state.cancel_requested else None
+    return "submit" if state.stage == "submitting" and not state.cancel_requested_ns else None
 
 
 def needs_poll(state: State) -> bool:
@@ -55,7 +55,7 @@ def needs_poll(state: State) -> bool:
 
     A run that was cancelled during its submission is polled, because only the scheduler knows whether it has the job.
     """
-    cancelled = state.cancel_sent > 0 and state.cancel_sent == state.cancel_requested
+    cancelled = state.cancel_sent_ns > 0 and state.cancel_sent_ns == state.cancel_requested_ns
     return state.stage in IN_FLIGHT or (state.stage == "submitting" and cancelled)
 
 
@@ -74,7 +74,7 @@ def decide(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
 
 def _decide_run(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
     match seen:
-        case DependenciesSeen() if state.stage in NOT_SUBMITTED and not state.cancel_requested:
+        case DependenciesSeen() if state.stage in NOT_SUBMITTED and not state.cancel_requested_ns:
             yield from _wait_for_tasks(unit, state, seen)
         case ReferencesDropped() if state.stage in NOT_SUBMITTED:
             yield JobEnded(run_id=unit.id, status=JobStatus(state="ended", cause="cancelled"))
@@ -122,7 +122,7 @@ def _next_task(unit: Unit, seen: DependenciesSeen) -> tuple[str, Ended | None]:
 
 def _find_submitted(unit: Unit, state: State, seen: JobStatus) -> Iterator[Event]:
     """Decide about a job that may have been submitted or not."""
-    if seen.state == "absent" and state.cancel_requested:
+    if seen.state == "absent" and state.cancel_requested_ns:
         yield JobEnded(run_id=unit.id, status=JobStatus(state="ended", cause="cancelled"))
     elif seen.state not in ("absent", "unknown"):
         queued = Queued(run_id=unit.id, job_id=seen.job_id, reason=seen.reason if seen.state == "pending" else "")

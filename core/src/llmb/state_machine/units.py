@@ -58,10 +58,10 @@ class Unit:
 class State:
     """State of a unit: what its events add up to.
 
-    ``handed_over`` is True if the job may have been submitted, ``submitted`` if it certainly was. ``cancel_requested``
-    and ``cancel_sent`` identify the last request to cancel a run and the last one that the scheduler received, or are
-    0. ``retries`` counts how often a task was submitted again. ``job_ended_at`` is the time at which llmb saw the end
-    of the job, in seconds since 1970.
+    ``may_be_submitted`` is True if the job may have been submitted, ``submitted`` if it certainly was.
+    ``cancel_requested_ns`` and ``cancel_sent_ns`` are the times of the last request to cancel a run and of the last one
+    that the scheduler received, in nanoseconds since 1970, or 0. ``retries`` counts how often a task was submitted
+    again. ``job_ended_at`` is the time at which llmb saw the end of the job, in seconds since 1970.
     """
 
     stage: Stage = "planned"
@@ -69,10 +69,10 @@ class State:
     job_id: str | None = None
     reason: str = ""
     attempt: int = 0
-    handed_over: bool = False
+    may_be_submitted: bool = False
     submitted: bool = False
-    cancel_requested: int = 0
-    cancel_sent: int = 0
+    cancel_requested_ns: int = 0
+    cancel_sent_ns: int = 0
     retries: int = 0
     job_status: JobStatus | None = None
     job_ended_at: float = 0.0
@@ -87,7 +87,7 @@ class State:
             return self.stage
         if self.submitted:
             return "running"
-        return "submitting" if self.handed_over else "preparing" if self.task else "planned"
+        return "submitting" if self.may_be_submitted else "preparing" if self.task else "planned"
 
 
 class UnitState(NamedTuple):

@@ -20,7 +20,7 @@ except ModuleNotFoundError as error:
 from llmb.hosts.local_host import LocalHost
 from llmb.testing.extension import ExtensionContract
 from llmb.testing.framework import FrameworkContract
-from llmb.testing.pack import RecipePackContract
+from llmb.testing.pack import PackContract
 from llmb.testing.sample_runs import plan_tables
 from llmb.testing.scheduler import SchedulerContract
 
@@ -28,7 +28,7 @@ __all__ = [
     "ExtensionContract",
     "FrameworkContract",
     "LocalHost",
-    "RecipePackContract",
+    "PackContract",
     "SchedulerContract",
     "plan_tables",
 ]

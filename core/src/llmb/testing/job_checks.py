@@ -20,7 +20,7 @@ from llmb.spec.decode import required_options
 from llmb.testing.baseline_checks import describe_point
 from llmb.testing.bash_text import bash_errors, scheduler_variables
 from llmb.testing.plugin_checks import PluginContract, errors_fail_the_test, fail
-from llmb.testing.sample_runs import Built, Tables, build, describe, load_run, sample_tables
+from llmb.testing.sample_runs import HookResults, Tables, build, describe, load_run, sample_tables
 from llmb.testing.side_effects import recorded_effects
 from llmb.values.errors import Fault, LlmbError, PluginWarning, collect_errors
 from llmb.values.job import Job
@@ -64,15 +64,15 @@ class JobContract(PluginContract):
             with suppress(LlmbError):  # test_recipes_are_valid reports it
                 yield self.registry.recipe(address)
 
-    def build_or_none(self, run: Run[Any]) -> Built | None:
+    def call_hooks_or_none(self, run: Run[Any]) -> HookResults | None:
         """Return the values of the hooks for a run, or None if the framework rejects the run or a hook fails."""
         with suppress(LlmbError):
             return build(self.registry, run)
         return None
 
-    def builds(self) -> Iterator[Built]:
+    def builds(self) -> Iterator[HookResults]:
         """Yield the values of the hooks for the runs of `specs`. A run whose hooks fail is left out."""
-        yield from filter(None, (self.build_or_none(spec.run) for _, spec in self.specs))
+        yield from filter(None, (self.call_hooks_or_none(spec.run) for _, spec in self.specs))
 
     def test_implements_its_hooks(self) -> None:
         """The plugin matches the hooks of its kind, exists once, and every option has a default."""
@@ -103,11 +103,11 @@ class JobContract(PluginContract):
         """Hooks only return values: they open no file for writing, start no process, and use no time or environment."""
         for _, spec in self.specs[:1]:
             with recorded_effects() as effects:
-                first = self.build_or_none(spec.run)
+                first = self.call_hooks_or_none(spec.run)
             if effects:
                 fail(f"a hook {effects[0]}; hooks only return values: use a Task, a Phase or Job.files")
             with another_day():
-                second = self.build_or_none(spec.run)
+                second = self.call_hooks_or_none(spec.run)
             if first != second:
                 fail(
                     "the job differs in another environment or at another time; hooks only return values that "
@@ -128,9 +128,9 @@ class JobContract(PluginContract):
         """Bash of a job stays valid if a path contains quotes and blanks."""
         checked = set[str]()
         runs = {spec.run.recipe: attrs.evolve(spec.run, paths=HOSTILE) for _, spec in self.specs}
-        for built in filter(None, map(self.build_or_none, runs.values())):
+        for built in filter(None, map(self.call_hooks_or_none, runs.values())):
             for name, text in _bash_texts(built.job):
-                if text in checked or len(checked) > MOST_TEXTS:
+                if text in checked or len(checked) > MAX_TEXTS:
                     continue
                 checked.add(text)
                 if error := bash_errors(text):
@@ -140,7 +140,7 @@ class JobContract(PluginContract):
         """No job contains a secret: llmb gives the job the secrets that Environment.secrets names."""
         for built in self.builds():
             with patch.dict(os.environ, dict.fromkeys((*built.environment.secrets, "HF_TOKEN"), CANARY)):
-                job = self.build_or_none(built.run)
+                job = self.call_hooks_or_none(built.run)
             envs = [built.job.env, *(phase.env for phase in built.job.phases)]
             names = [name for env in envs for name in env if SECRET_VARIABLE.search(name)]
             if names:
@@ -153,9 +153,9 @@ class JobContract(PluginContract):
         check_mfus(self.registry, self.recipes())
 
 
-MOST_TEXTS = 20
+MAX_TEXTS = 20
 
-MOST_DIFFERENCE = 2
+MAX_DIFFERENCE = 2
 """The ratio of two MFUs that other peaks and formulas explain, and a fraction instead of a percentage does not."""
 
 
@@ -198,7 +198,7 @@ def _mfu_problem(registry: PluginRegistry, recipe: Recipe, point: Point, baselin
         return f"MFU of {mfu:.2f} is impossible; check the model, the global batch and the formula"
     if not is_plausible(mfu, step_time_s):
         return f"MFU of {mfu:.1g} is implausible; check the unit of the baseline"
-    if baseline.mfu and not baseline.note and not 1 / MOST_DIFFERENCE < baseline.mfu / mfu < MOST_DIFFERENCE:
+    if baseline.mfu and not baseline.note and not 1 / MAX_DIFFERENCE < baseline.mfu / mfu < MAX_DIFFERENCE:
         return (
             f"mfu_percent = {100 * baseline.mfu:g}, but {100 * mfu:.1f} % follow from the step time; "
             "check the unit, or explain the difference in notes"
@@ -251,7 +251,7 @@ def another_day() -> Iterator[None]:
         yield
 
 
-def _difference(first: Built | None, second: Built | None) -> str:
+def _difference(first: HookResults | None, second: HookResults | None) -> str:
     """Return the first word in which two jobs differ."""
     texts = [[str(each)] if each is None else _texts(each.job) for each in (first, second)]
     pairs = [(one, other) for one, other in zip(*texts, strict=False) if one != other]

@@ -17,13 +17,13 @@ from llmb.testing.plugin_checks import PluginContract, fail
 from llmb.values.errors import LlmbError
 from llmb.values.steps import LogParser, Notice, Step
 
-MOST_BYTES = 256 << 10
+MAX_BYTES = 256 << 10
 """The beginning of a log in which tests search the first step."""
 
 BYTES_BEFORE, PART_BYTES = 1 << 10, 16 << 10
 """The part of a log that tests cut and damage: bytes before the first step, and in all."""
 
-STEPS, BETWEEN, MOST_CALLS = 500, 19, 5
+STEPS, BETWEEN, MAX_CALLS = 500, 19, 5
 """Steps of a log, the lines after each step, and the function calls that each of these lines may cost on average."""
 
 LONG_LINE, LONG_LINE_S = 16 << 10, 2.0
@@ -54,7 +54,7 @@ class LogContract(PluginContract):
         for log in self.logs:
             text = log.read_bytes()
             with suppress(LlmbError):  # test_golden_logs_parse reports it
-                lines = step_lines(self.parser(), text[:MOST_BYTES])
+                lines = step_lines(self.parser(), text[:MAX_BYTES])
                 first = max(0, lines[0].start - BYTES_BEFORE) if lines else len(text)
                 text = text[text.rfind(b"\n", 0, first) + 1 :][:PART_BYTES]
                 if lines := step_lines(self.parser(), text):
@@ -159,9 +159,9 @@ class LogContract(PluginContract):
         for log, _, lines in self._texts():
             texts = [with_filler([each.line for each in lines], STEPS, between) for between in (BETWEEN, 0)]
             all_lines, steps_alone = (_count_calls(lambda text=text: self.parser().feed(text)) for text in texts)
-            if (calls := (all_lines - steps_alone) / (STEPS * BETWEEN)) > MOST_CALLS:
+            if (calls := (all_lines - steps_alone) / (STEPS * BETWEEN)) > MAX_CALLS:
                 fail(
-                    f"{log.name}: {calls:.0f} function calls for each line without a step (at most {MOST_CALLS}); "
+                    f"{log.name}: {calls:.0f} function calls for each line without a step (at most {MAX_CALLS}); "
                     "choose needles that occur only in step lines"
                 )
 
@@ -192,7 +192,7 @@ def _agrees(step: Step, whole: Step) -> bool:
     """Check whether every value of a step of a truncated log is that of the complete log."""
     names = ("time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu")
     values = [(getattr(step, name), getattr(whole, name)) for name in names]
-    values += [(value, whole.figures.get(name)) for name, value in step.figures.items()]
+    values += [(value, whole.other_values.get(name)) for name, value in step.other_values.items()]
     return all(value is None or value == full or value != value for value, full in values)
 
 

@@ -25,7 +25,7 @@ class OverrideContract(JobContract):
     def test_invalid_runs_raise_spec_errors(self) -> None:
         """A hook that does not support a valid run raises SpecError and nothing else."""
         for key, _, published, run in self._variations():
-            if self.build_or_none(published) is None:
+            if self.call_hooks_or_none(published) is None:
                 continue  # test_published_points_build_jobs reports it
             try:
                 build(self.registry, run)
@@ -39,7 +39,7 @@ class OverrideContract(JobContract):
     def test_options_take_effect_or_are_rejected(self) -> None:
         """A value that changes nothing is rejected, because the run would differ from its record."""
         for key, value, published, run in self._variations():
-            built, before = self.build_or_none(run), self.build_or_none(published)
+            built, before = self.call_hooks_or_none(run), self.call_hooks_or_none(published)
             if built and before and built == before:
                 fail(f"{describe(run)}: {key} = {value} does not change the job; use the value or reject it")
         for name, values in choices(self.plugin.options) if self.addresses else ():
@@ -65,7 +65,7 @@ class OverrideContract(JobContract):
     def _has_effect(self, key: str, value: Any) -> bool:
         for tables, spec in self.specs:
             run = self.load(with_key(tables, key, value))
-            built, before = (self.build_or_none(run) if run else None), self.build_or_none(spec.run)
+            built, before = (self.call_hooks_or_none(run) if run else None), self.call_hooks_or_none(spec.run)
             if built is None or (before is not None and built != before):
                 return True
         return False

@@ -33,7 +33,7 @@ PACK_TESTS = {
 """Tests of `FrameworkContract` that a declared framework does not need."""
 
 
-class RecipePackContract(Contract):
+class PackContract(Contract):
     """Tests that every pack passes. Set ``pack`` to its name.
 
     Put logs of a framework that the pack declares into ``logs/NAME/`` beside the file of the tests.

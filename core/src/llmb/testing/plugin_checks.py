@@ -16,7 +16,7 @@ from llmb.plugins.find_plugins import PluginEntry, choose_entry
 from llmb.testing.any_scheduler import ContractRegistry
 from llmb.values.errors import LlmbError
 
-MOST_MODULES = 20
+MAX_MODULES = 20
 """A package that imports more modules than this delays each command noticeably."""
 
 ALREADY_IMPORTED = ("llmb", "attr", "attrs", "pluggy", "packaging")
@@ -102,7 +102,7 @@ class PluginContract(Contract):
         counts = Counter(name.partition(".")[0] for name in done.stdout.splitlines()[-1].split())
         known = {*sys.stdlib_module_names, *ALREADY_IMPORTED, module.partition(".")[0]}
         for package, count in counts.items():
-            if package not in known and count > MOST_MODULES:
+            if package not in known and count > MAX_MODULES:
                 fail(
                     f"importing {module} imports {package}, which delays every llmb command; "
                     f"import {package} in the function that needs it"

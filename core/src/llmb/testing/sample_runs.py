@@ -30,7 +30,7 @@ Tables = Mapping[str, Mapping[str, Any]]
 
 
 @attrs.frozen
-class Built:
+class HookResults:
     """The values that the hooks of a framework return for a run. They are equal if they are so for another run."""
 
     run: Run[Any] = attrs.field(eq=False)
@@ -92,11 +92,11 @@ def plan_tables(tables: Mapping[str, Mapping[str, Any]]) -> RunPlan:
     return run
 
 
-def build(registry: PluginRegistry, run: Run[Any]) -> Built:
+def build(registry: PluginRegistry, run: Run[Any]) -> HookResults:
     """Call the hooks of the run's framework. Raise SpecError or PluginError."""
     framework = registry.framework(run.framework)
     environment = framework.prepare_env(run=run)
-    return Built(run, environment, framework.prepare_dataset(run=run), framework.build_job(run=run))
+    return HookResults(run, environment, framework.prepare_dataset(run=run), framework.build_job(run=run))
 
 
 def describe(run: Run[Any]) -> str:

@@ -51,7 +51,7 @@ START = 'mktemp "$1/start.XXXXXX"'
 COUNT_STARTS = {name: f'mktemp "$1/on-{name}.XXXXXX"' for name in ("node", "first")}
 """Scripts of phases that run once on each node, and once."""
 
-MOST_CLOCK_DIFFERENCE_S = 86_400
+MAX_CLOCK_DIFFERENCE_S = 86_400
 """How much the clocks of two machines may differ."""
 
 PRINT_WORDS = 'printf "%s\\0" "${@:2}" "$WORDS" "$LINES_OF_JOB" "$LINES_OF_PHASE" >"$1/words"'
@@ -203,7 +203,7 @@ class RunContract(SchedulerJobs):
             jobs.await_completion(job)
             for attempt in jobs.history(job).attempts:
                 for name, value in (("start", attempt.start), ("end", attempt.end)):
-                    if value is not None and abs(value - time.time()) > MOST_CLOCK_DIFFERENCE_S:
+                    if value is not None and abs(value - time.time()) > MAX_CLOCK_DIFFERENCE_S:
                         fail(
                             f"history() returns {name} = {value:g}; expected seconds since 1970, {time.time():.0f} now"
                         )

@@ -61,7 +61,7 @@ class TaskContract(OverrideContract):
             options = [(name, value) for name, values in choices(self.plugin.options) for value in values]
             runs = [spec.run, *(self.load(with_key(tables, f"framework.{name}", value)) for name, value in options)]
             for run in filter(None, runs):
-                built = self.build_or_none(attrs.evolve(run, paths=paths))
+                built = self.call_hooks_or_none(attrs.evolve(run, paths=paths))
                 for task in built.dataset.tasks if built and built.dataset else ():
                     yield run, task
 

@@ -180,13 +180,13 @@ class Script:
     itself comes first, under another name. File names of logs are distinct, because the record keeps copies of all logs
     in one folder. ``secrets`` are names of variables that the scheduler itself needs, to which llmb adds those of the
     job. Before submitting, llmb places all secrets in ``<directory>/.secrets``, readable by the owner alone. The text
-    has to read that file (``read_secrets`` of `job_functions`) and to remove it when the job ends. ``provenance`` is a
-    file of ``key=value`` lines in which the job describes where it runs; of each key, all distinct values are kept.
-    ``attempts`` is the file in which ``record_attempt`` of `job_functions` keeps start and end of each attempt. A
-    script with a ``check`` is submitted again if the check fails and no earlier submission is alive; a script without
-    one is submitted once. Schedulers without a clock of their own use ``time_limit_s``, and ``grace_s``, the time
-    between the request to end and the kill. ``notes`` are for users: what the scheduler decided. ``hosts`` are further
-    machines on which the scheduler starts the job, from `SchedulerHooks.build_job` for `SchedulerHooks.submit`.
+    has to read that file (``read_secrets`` of `job_functions`) and to remove it when the job ends. ``provenance_file``
+    is a file of ``key=value`` lines in which the job describes where it runs; of each key, all distinct values are
+    kept. ``attempts_file`` is the file in which ``record_attempt`` of `job_functions` keeps start and end of each
+    attempt. A script with a ``check`` is submitted again if the check fails and no earlier submission is alive; a
+    script without one is submitted once. Schedulers without a clock of their own use ``time_limit_s``, and ``grace_s``,
+    the time between the request to end and the kill. ``notes`` are for users: what the scheduler decided. ``hosts`` are
+    further machines on which the scheduler starts the job, from `SchedulerHooks.build_job` for `SchedulerHooks.submit`.
     ``reserved_files`` are names of files that the scheduler writes into the directory itself, besides those that the
     library functions write, so that no file of the job may have such a name.
     """
@@ -196,8 +196,8 @@ class Script:
     text: str
     files: Mapping[AbsolutePath, str] = attrs.field(factory=FrozenMap)
     logs: Mapping[NonEmptyStr, tuple[AbsolutePath, ...]] = attrs.field(factory=FrozenMap)
-    provenance: str = ""
-    attempts: str = ""
+    provenance_file: str = ""
+    attempts_file: str = ""
     secrets: tuple[VariableName, ...] = ()
     check: str = ""
     time_limit_s: PositiveInt | None = None

@@ -26,7 +26,7 @@ class Profile:
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
-class Sampling:
+class TelemetrySettings:
     """The table [telemetry]: the GPUs of each node are sampled every ``interval`` seconds."""
 
     interval: Duration

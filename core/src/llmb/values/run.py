@@ -10,7 +10,7 @@ from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job, Mount, Phase
 from llmb.values.model import Accelerator, FlopFormula, Model, Parallelism
-from llmb.values.profile_and_telemetry import Profile, Sampling
+from llmb.values.profile_and_telemetry import Profile, TelemetrySettings
 from llmb.values.recipe import Baseline, MfuSource, Window
 from llmb.values.rules.nvlink_domains import nodes_per_domain
 from llmb.values.types.check_types import typed_fields
@@ -71,7 +71,7 @@ class Run(Generic[OptionsT]):
     env: Mapping[str, str] = attrs.field(factory=FrozenMap)
     mounts: tuple[Mount, ...] = ()
     profile: Profile | None = None
-    telemetry: Sampling | None = None
+    telemetry: TelemetrySettings | None = None
     settings: Mapping[str, Any] = attrs.field(factory=FrozenMap)
     options: OptionsT
     paths: Paths
@@ -143,11 +143,11 @@ class Target(Generic[OptionsT]):
     With ``shared``, the work directory may belong to another user, and a group of the user may write to it. At most
     ``max_jobs`` runs of one sweep are pending or running here at a time. None means no limit.
 
-    ``gpu_types`` are the GPU types of the runs. ``images`` is False if no run has an image, so that a probe need not
-    check for container engines. ``gpus_per_node`` is the run's value: that of [target], else that of the GPU type, and
-    at most the run's number of GPUs. It is None without a run, as for ``llmb doctor``. Core adds ``env``, ``mounts``
-    and ``secrets`` to every job on the target. ``facts`` are the lines that the scheduler's probe printed; they are
-    empty in a dry run, which starts nothing.
+    ``gpu_types`` are the GPU types of the runs. ``uses_images`` is False if no run has an image, so that a probe need
+    not check for container engines. ``gpus_per_node`` is the run's value: that of [target], else that of the GPU type,
+    and at most the run's number of GPUs. It is None without a run, as for ``llmb doctor``. Core adds ``env``,
+    ``mounts`` and ``secrets`` to every job on the target. ``facts`` are the lines that the scheduler's probe printed;
+    they are empty in a dry run, which starts nothing.
     """
 
     scheduler: str
@@ -158,7 +158,7 @@ class Target(Generic[OptionsT]):
     max_jobs: PositiveInt | None = None
     options: OptionsT
     gpu_types: tuple[str, ...] = ()
-    images: bool = True
+    uses_images: bool = True
     gpus_per_node: PositiveInt | None = None
     env: Mapping[str, str] = attrs.field(factory=FrozenMap)
     mounts: tuple[Mount, ...] = ()

@@ -13,7 +13,7 @@ import attrs
 from llmb.values.causes import Cause
 from llmb.values.frozen import FrozenMap
 
-MOST_STEPS = 1 << 63
+MAX_STEPS = 1 << 63
 """Limit of step numbers, so that they fit into eight bytes."""
 
 COLUMNS = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of", "attempt")
@@ -26,7 +26,7 @@ class Step:
 
     ``time_s`` is None if the log does not print it. ``mean_of`` is the number of steps over which the framework
     averaged it; None means all steps since the one printed before. A step given again for the same attempt replaces the
-    earlier one. ``figures`` are the other printed values. ``rank`` is the rank that printed the step, if the log
+    earlier one. ``other_values`` are the other printed values. ``rank`` is the rank that printed the step, if the log
     contains it. `LineParser` sets it from the label before the line. A parser sets it if the lines of its framework
     name the rank in another form. ``rank_times`` are the times of this step by rank, if the framework prints those of
     all ranks in one log.
@@ -40,7 +40,7 @@ class Step:
     loss: float | None = None
     tflops_per_gpu: float | None = None
     tokens_per_s_per_gpu: float | None = None
-    figures: Mapping[str, float] = attrs.field(factory=dict)
+    other_values: Mapping[str, float] = attrs.field(factory=dict)
     mean_of: int | None = 1
     attempt: int = 0
     rank: int | None = attrs.field(default=None, eq=False, repr=False)
@@ -51,13 +51,13 @@ class Step:
         for known in (self.time_s, self.loss, self.tflops_per_gpu, self.tokens_per_s_per_gpu):
             if known is not None and type(known) is not float:
                 _check_value(known)
-        for name, value in self.figures.items():
+        for name, value in self.other_values.items():
             if type(value) is not float:
                 _check_value(value)
             if type(name) is not str or not name.isascii():
                 _check_name(name)
         for count in (self.step, self.attempt, self.mean_of or 0, self.rank or 0):
-            if not (isinstance(count, int) and 0 <= count < MOST_STEPS):
+            if not (isinstance(count, int) and 0 <= count < MAX_STEPS):
                 raise ValueError(f"invalid number {count!r} of a step; expected an integer of at least 0")
         if self.rank_times is not _NO_TIMES:
             _check_rank_times(self.rank_times)
@@ -114,7 +114,7 @@ def _is_text(_notice: object, _field: object, value: Any) -> None:
 
 
 def _is_count(_notice: object, field: attrs.Attribute[Any], value: Any) -> None:
-    if value is not None and not (isinstance(value, int) and 0 <= value < MOST_STEPS):
+    if value is not None and not (isinstance(value, int) and 0 <= value < MAX_STEPS):
         raise ValueError(f"invalid {field.name} {value!r}; expected an integer of at least 0")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from llmb.values.errors import Fault, LlmbError, SpecError
 from llmb.values.texts.nearest_name import nearest_name
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """The most bytes that are read. A list of 10,000 sweeps has less than one MiB."""
 
 
@@ -34,9 +34,9 @@ def read_text(path: Path, error: type[LlmbError] = SpecError) -> str:
     """Return the text of a TOML file. Raise ``error`` with the file and the reason if the file cannot be read."""
     try:
         with path.open("rb") as file:  # which may be a pipe, or a device without an end
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise error(Fault(message=f"has more than {MOST_BYTES >> 20} MiB", file=str(path), expected="a TOML file"))
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise error(Fault(message=f"has more than {MAX_BYTES >> 20} MiB", file=str(path), expected="a TOML file"))
         return data.decode("utf-8-sig")
     except (OSError, ValueError) as cause:
         raise error(_describe_unreadable(path, cause)) from None

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from llmb.testing import RecipePackContract
+from llmb.testing import PackContract
 
 
-class TestMI300X(RecipePackContract):
+class TestMI300X(PackContract):
     pack = "mi300x"

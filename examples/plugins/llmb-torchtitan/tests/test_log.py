@@ -65,8 +65,8 @@ def test_a_step_line_of_every_version(version: str, cut: int) -> None:
     assert (step.step, step.loss) == (10, 8.1234)
     assert step.tokens_per_s_per_gpu == (6093 if version == "April 2024" else 6667)
     assert step.tflops_per_gpu == (386.1 if "tflops" in VERSIONS[version] else None)
-    assert step.figures.get("grad_norm") == (3.4567 if "grad_norm" in VERSIONS[version] else None)
-    assert step.figures["memory_gib"] in (33.43, 76.97)
+    assert step.other_values.get("grad_norm") == (3.4567 if "grad_norm" in VERSIONS[version] else None)
+    assert step.other_values["memory_gib"] in (33.43, 76.97)
     assert step.time_s == (2.457 if version == "DGX Cloud benchmarking" else None)
 
 
@@ -149,7 +149,7 @@ def test_a_line_that_is_cut_off_yields_its_complete_values() -> None:
     cut, _, _ = LINE.partition("9.04%")
     [step] = steps(read(cut, end=""))
     assert step.tflops_per_gpu == 386.1
-    assert "mfu_percent" not in step.figures
+    assert "mfu_percent" not in step.other_values
 
 
 def test_a_loss_that_is_nan_is_reported() -> None:

@@ -24,7 +24,7 @@ def check_machine(target: Target[LocalOptions]) -> tuple[DoctorCheck, ...]:
     """
     if not is_probed(target):
         return ()
-    return (*(_engines(target) if target.images else ()), *_gpus(target))
+    return (*(_engines(target) if target.uses_images else ()), *_gpus(target))
 
 
 def _engines(target: Target[LocalOptions]) -> Iterator[DoctorCheck]:
@@ -71,7 +71,7 @@ def _gpus(target: Target[LocalOptions]) -> Iterator[DoctorCheck]:
             detail = f"{gpu.used_gb:.0f} of {gpu.memory_gb:.0f} GB in use"
             remedy = "end the processes that `nvidia-smi` lists on this GPU: `kill PID`"
             yield DoctorCheck(name=f"gpu {gpu.index}", ok=False, detail=detail, remedy=remedy)
-    if target.images and any(f"{name}.version" in target.facts for name in ENGINES):
+    if target.uses_images and any(f"{name}.version" in target.facts for name in ENGINES):
         yield _toolkit(target)
 
 

@@ -90,8 +90,8 @@ class Local(SchedulerHooks[LocalOptions]):
             text=job_script(job, target, load_runtime(name), where=where, machine_gpus=gpus),
             files=job.files,
             logs=phase_logs(job),
-            provenance=f"{job.directory}/provenance",
-            attempts=f"{job.directory}/attempts",
+            provenance_file=f"{job.directory}/provenance",
+            attempts_file=f"{job.directory}/attempts",
             notes=_notes(name, job, target),
             time_limit_s=job.time_limit_s,
             grace_s=target.options.grace_s + 30,  # more than the grace after which the script ends its ranks
@@ -162,7 +162,7 @@ class Local(SchedulerHooks[LocalOptions]):
 def _engines(target: Target[LocalOptions]) -> tuple[RuntimeName, ...]:
     """Return the engines that a run may need."""
     wanted = target.options.runtime
-    if not target.images or wanted in ("venv", "none"):
+    if not target.uses_images or wanted in ("venv", "none"):
         return ()
     return ENGINES if wanted is None else (wanted,)
 

@@ -26,7 +26,7 @@ _NEEDLES = (_STEP, _ABORT, _TOTAL, _TARGET)
 _WRAPPED_NEEDLES = (_STEP, _ABORT, b": ", b".")
 """Texts to search for after a wrapped step line, which ends with one of ``_WRAPPED_ENDS``."""
 
-_MOST_DIGITS = 18  # of a step number; a longer one is garbled
+_MAX_DIGITS = 18  # of a step number; a longer one is garbled
 
 _NAMES = {
     b"seconds": "time_s",
@@ -46,9 +46,9 @@ _COMPLETE = re.compile(rb"-?(?:\d+\.\d{3,}|(?:nan|inf)\b)")
 class MaxTextLog(LineParser):
     """Parser of one line per step.
 
-    Fields without an attribute in a Step become its ``figures``. A step line without any field of a Step is skipped,
-    because it was cut or shortened by hand. Copies of step lines may be wrapped after a comma or a colon. Then the step
-    is returned again with the fields of each further line.
+    Fields without an attribute in a Step become its ``other_values``. A step line without any field of a Step is
+    skipped, because it was cut or shortened by hand. Copies of step lines may be wrapped after a comma or a colon. Then
+    the step is returned again with the fields of each further line.
     """
 
     needles: Sequence[bytes] = _NEEDLES
@@ -90,12 +90,12 @@ class MaxTextLog(LineParser):
 def _step(text: bytes) -> Step | None:
     """Return the step of a text that begins with its number, or None if the text has no field of a Step."""
     number, *fields = text.split(b", ")
-    if not number.isdigit() or len(number) > _MOST_DIGITS:
+    if not number.isdigit() or len(number) > _MAX_DIGITS:
         return None
     if text[-4:-3] != b"." and fields and _is_cut(fields[-1]):  # the first check is fast
         fields.pop()
     known: dict[str, float] = {}
-    figures: dict[str, float] = {}
+    other_values: dict[str, float] = {}
     for field in fields:
         name, _, text = field.partition(b": ")
         try:
@@ -108,8 +108,8 @@ def _step(text: bytes) -> Step | None:
         if name in _NAMES:
             known[_NAMES[name]] = value
         else:
-            figures[name.decode(errors="replace")] = value
-    return Step(step=int(number), figures=figures, **known) if known else None  # type: ignore[arg-type]  # names of floats
+            other_values[name.decode(errors="replace")] = value
+    return Step(step=int(number), other_values=other_values, **known) if known else None  # type: ignore[arg-type]  # names of floats
 
 
 def _is_cut(field: bytes) -> bool:

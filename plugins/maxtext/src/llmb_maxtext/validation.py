@@ -7,7 +7,7 @@ from typing import Any
 from llmb import Fault, Run, check_experts, forbid_env, forbid_options, unsupported_degrees
 from llmb_maxtext.maxtext_arguments import MODEL_ARGUMENTS, devices_per_node
 
-DECIDED = {
+SET_BY_LLMB = {
     "run_name": "",
     "steps": "workload.steps",
     "max_target_length": "model.seq_len",
@@ -50,7 +50,7 @@ def _check_mesh(run: Run[Any]) -> Iterator[Fault]:
 def _check_config(run: Run[Any]) -> Iterator[Fault]:
     """Yield an error for each argument that would contradict the rest of the spec, and so the computed metrics."""
     axes = dict.fromkeys(filter(MESH_AXIS.fullmatch, run.options.config), "[parallelism]")
-    yield from forbid_options(run.options.config, {**DECIDED, **axes})
+    yield from forbid_options(run.options.config, {**SET_BY_LLMB, **axes})
 
 
 def _check_profile(run: Run[Any]) -> Iterator[Fault]:

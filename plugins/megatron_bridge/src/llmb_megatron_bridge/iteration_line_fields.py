@@ -35,7 +35,7 @@ _BLANKS = re.compile(b"|".join(re.escape(name).replace(rb"\ ", rb" ?") for name 
 _WITHOUT_BLANKS = {name.replace(b" ", b""): name for name in _NAMES}
 """Names that may lack blanks, longest first, and the complete name of each."""
 
-_MOST_NAMES = 1000  # limit of cached names; a real log has about 20
+_MAX_NAMES = 1000  # limit of cached names; a real log has about 20
 
 
 class Meanings(dict[bytes, tuple[str, float]]):
@@ -45,7 +45,7 @@ class Meanings(dict[bytes, tuple[str, float]]):
         """Return the meaning of a name that is read for the first time, and keep it, since all lines have the same."""
         stripped = name.strip() if name[:1] == b" " else b""
         meaning = _NAMES.get(stripped) or (stripped.decode(errors="replace"), 0.0)
-        if len(self) < _MOST_NAMES:
+        if len(self) < _MAX_NAMES:
             self[name] = meaning
         return meaning
 
@@ -63,7 +63,7 @@ def read_fields(record: bytes, meanings: Meanings) -> tuple[dict[str, float], di
     Skip fields without a leading blank, which are the output of another rank.
     """
     known: dict[str, float] = {}
-    figures: dict[str, float] = {}
+    other_values: dict[str, float] = {}
     for field in record.split(b"|"):
         name, _, text = field.partition(b": ")
         meaning, divisor = meanings[name]
@@ -84,7 +84,7 @@ def read_fields(record: bytes, meanings: Meanings) -> tuple[dict[str, float], di
         if divisor:
             known.setdefault(meaning, value if divisor == 1 else round(value / divisor, 9))
         else:
-            figures[meaning] = value
-    if "loss" not in known and "loss" in figures:  # of a fork that trains other models too
-        known["loss"] = figures.pop("loss")
-    return known, figures
+            other_values[meaning] = value
+    if "loss" not in known and "loss" in other_values:  # of a fork that trains other models too
+        known["loss"] = other_values.pop("loss")
+    return known, other_values

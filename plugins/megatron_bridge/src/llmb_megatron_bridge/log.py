@@ -35,7 +35,7 @@ import attrs
 
 from llmb import LineParser, Notice, Step
 from llmb_megatron_bridge.iteration_line_fields import Meanings, read_fields, unwrap
-from llmb_megatron_bridge.pair_step_lines import StepTime, StepTimes
+from llmb_megatron_bridge.pair_step_lines import StepLinePairs, StepTimeLine
 from llmb_megatron_bridge.rank_timers import COMPUTE, RANK, SAVED, TIMERS, RankTimers, checkpoint_of
 
 _TIME = b"elapsed time per iteration"
@@ -84,10 +84,10 @@ class MegatronLog(LineParser):
         super().__init__()
         self._go_to("start")
         self._meanings = Meanings()
-        self._step_times = StepTimes()
+        self._step_times = StepLinePairs()
         self._timers = defaultdict[str, RankTimers](RankTimers)  # of each source
         self._totals: dict[str, bytes] = {}  # of each source, as printed
-        self._wrapped: dict[tuple[str, int], StepTime | None] = {}  # the last step, with its line of rank 0
+        self._wrapped: dict[tuple[str, int], StepTimeLine | None] = {}  # the last step, with its line of rank 0
 
     def _go_to(self, part: _Part) -> None:
         self._part, self.needles = part, _NEEDLES[part]
@@ -134,7 +134,7 @@ class MegatronLog(LineParser):
             rates = {"tflops_per_gpu": float(tflops)} if tflops else {"tokens_per_s_per_gpu": float(tokens)}
             if other_tflops:
                 rates["tflops_per_gpu"] = float(other_tflops)
-            step = self._step_times.take_step(StepTime(float(time_s), rates))
+            step = self._step_times.take_step(StepTimeLine(float(time_s), rates))
             if step and step.tflops_per_gpu is None:
                 found.append(attrs.evolve(step, **rates))  # type: ignore[arg-type]  # floats
         return found
@@ -169,7 +169,7 @@ class MegatronLog(LineParser):
 
     def _read_record(self, number: int, total: bytes, text: bytes, *, wrapped: bool) -> list[Step | Notice]:
         """Return the step of an iteration line, with notices. Return nothing if its time is missing."""
-        known, figures = read_fields(text, self._meanings)
+        known, other_values = read_fields(text, self._meanings)
         if "time_s" not in known:
             return []
         found: list[Step | Notice] = []
@@ -182,7 +182,7 @@ class MegatronLog(LineParser):
         self._wrapped = {key: time} if wrapped else {}
         if time:
             known = {**time.rates, **known}
-        step = Step(step=number, figures=figures, mean_of=None, **known)  # type: ignore[arg-type]  # floats
+        step = Step(step=number, other_values=other_values, mean_of=None, **known)  # type: ignore[arg-type]  # floats
         if not time and not again:
             self._step_times.keep_step(step)
         timers = self._timers[self.source]
@@ -194,8 +194,8 @@ class MegatronLog(LineParser):
 
 def _nan_notices(step: Step) -> list[Notice]:
     """Return the notice of a NaN that other fields show, because Megatron omits a NaN loss from the line."""
-    if math.isnan(step.figures.get("grad norm", 0)):
+    if math.isnan(step.other_values.get("grad norm", 0)):
         return [Notice(kind="nan", text=f"the gradient norm of iteration {step.step} is NaN")]
-    if step.figures.get("number of nan iterations"):
+    if step.other_values.get("number of nan iterations"):
         return [Notice(kind="nan", text=f"the loss of iteration {step.step} is NaN")]
     return []

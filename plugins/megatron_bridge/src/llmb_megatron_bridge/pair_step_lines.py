@@ -17,14 +17,14 @@ _WAITING = 4096
 """Steps that wait for their TFLOP/s. In logs of separate ranks, these are all steps; Megatron-LM prints no TFLOP/s."""
 
 
-class StepTime(NamedTuple):
+class StepTimeLine(NamedTuple):
     """Line of rank 0: seconds, and the rates that the line contains, by the names of a Step."""
 
     time_s: float
     rates: Mapping[str, float]
 
 
-class StepTimes:
+class StepLinePairs:
     """Pairs of the two kinds of lines. Each kind is in the order of the steps, and either one may be ahead.
 
     The oldest lines whose times fit belong together. Older lines have lost their counterpart. (If the times of two
@@ -32,11 +32,11 @@ class StepTimes:
     """
 
     def __init__(self) -> None:
-        self._times: deque[StepTime] = deque()
+        self._times: deque[StepTimeLine] = deque()
         self._steps: deque[Step] = deque(maxlen=_WAITING)
         self._last: int | None = None
 
-    def take_time(self, number: int, time_s: float) -> StepTime | None:
+    def take_time(self, number: int, time_s: float) -> StepTimeLine | None:
         """Return the line of rank 0 that was printed before a step, or None."""
         if self._last is not None and number <= self._last:
             self._steps.clear()  # another run began
@@ -51,7 +51,7 @@ class StepTimes:
         """Keep a step whose TFLOP/s are not printed yet."""
         self._steps.append(step)
 
-    def take_step(self, time: StepTime) -> Step | None:
+    def take_step(self, time: StepTimeLine) -> Step | None:
         """Return the step that was printed before a line of rank 0, or None and keep the line."""
         for place, step in enumerate(islice(self._steps, _LOOK_AHEAD)):
             if step.time_s is not None and _fit(time.time_s, step.time_s):
@@ -72,7 +72,7 @@ class StepTimes:
         ]
 
 
-def _is_printed_twice(times: Sequence[StepTime]) -> bool:
+def _is_printed_twice(times: Sequence[StepTimeLine]) -> bool:
     """Check whether each line of a log is printed twice, as by two handlers of Python's logging.
 
     Steps of a log with few lines, or with few different times, may be equal in pairs by chance.

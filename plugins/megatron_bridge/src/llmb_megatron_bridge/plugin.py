@@ -38,7 +38,7 @@ from llmb_megatron_bridge.recipe_settings import MegatronBridgeSettings
 from llmb_megatron_bridge.run_paths import scripts_folder
 from llmb_megatron_bridge.script_values import script_values
 from llmb_megatron_bridge.training_job import train_phase
-from llmb_megatron_bridge.validation import DECIDED, find_errors
+from llmb_megatron_bridge.validation import SET_BY_LLMB, find_errors
 
 VBOOST = ("sudo", "nvidia-smi", "boost-slider", "--vboost", "1")
 """Command that gives the tensor cores priority for power. It needs root permission on the nodes."""
@@ -48,7 +48,7 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
     """Training with Megatron-Bridge, one process per GPU."""
 
     options = BridgeOptions
-    key_hints = DECIDED
+    key_hints = SET_BY_LLMB
     settings = MegatronBridgeSettings
     model_keys = (*(field.name for field in attrs.fields(Model)), "pipeline_layout")  # see `find_errors`
     window = (35, 44)  # the window of the published recipes

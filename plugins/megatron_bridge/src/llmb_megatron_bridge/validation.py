@@ -19,7 +19,7 @@ from llmb_megatron_bridge.env_rules import env_of_rules
 from llmb_megatron_bridge.script_values import PERFORMANCE
 from llmb_megatron_bridge.training_job import ARCHITECTURE, overridable_sizes
 
-DECIDED = {
+SET_BY_LLMB = {
     "train.train_iters": "workload.steps",
     "train.micro_batch_size": "parallelism.micro_batch_size",
     "train.global_batch_size": "parallelism.global_batch_size",
@@ -38,7 +38,7 @@ DECIDED = {
 GROUP_SIZE = "model.microbatch_group_size_per_vp_stage"
 """Override that lets interleaved stages take turns after more than pp micro batches."""
 
-DECIDED_BY_ARGUMENTS = {
+SET_BY_ARGUMENTS = {
     "model.cuda_graph_impl": "framework.cuda_graph_impl",
     "model.cuda_graph_scope": "framework.cuda_graph_scope",
     "model.recompute_modules": "framework.recompute_modules",
@@ -154,12 +154,12 @@ def _check_config(run: Run[Any]) -> Iterator[Fault]:
     """
     if not run.options.config:
         return
-    decided, tables = _decided(run), run.settings.get("config_tables", ())
+    set_by_llmb, tables = _set_by_llmb(run), run.settings.get("config_tables", ())
     kept = () if "--data" in run.settings.get("arguments", ()) else KEPT
     for name, value in run.options.config.items():
         bare, key = name.lstrip("+~"), f"framework.config.{name}"
         table = bare.partition(".")[0]
-        if fault := forbid_key(bare, decided, key=key):
+        if fault := forbid_key(bare, set_by_llmb, key=key):
             yield fault
         elif "passed" in run.settings and table == "dataset" and bare not in kept:
             expected = f"one of {', '.join(kept)}" if kept else "no such key"
@@ -174,13 +174,13 @@ def _check_config(run: Run[Any]) -> Iterator[Fault]:
             yield Fault(message="would replace a table", key=key, expected=expected)
 
 
-def _decided(run: Run[Any]) -> Mapping[str, str]:
+def _set_by_llmb(run: Run[Any]) -> Mapping[str, str]:
     """Return the overrides that a run must not have, each with the key of the spec that sets it."""
     if "passed" not in run.settings:
-        return DECIDED
+        return SET_BY_LLMB
     starts_from = "checkpoint" in run.settings.get("folders", {})
     checkpoint = {"checkpoint.pretrained_checkpoint": "framework.checkpoint"} if starts_from else {}
-    return {**DECIDED, **DECIDED_BY_ARGUMENTS, **checkpoint}
+    return {**SET_BY_LLMB, **SET_BY_ARGUMENTS, **checkpoint}
 
 
 def _check_profile(run: Run[Any]) -> Iterator[Fault]:

@@ -7,7 +7,7 @@ from llmb_nemo_launcher.json_record import json_after
 
 _MARKER = b"DLLL "
 RECORD = _MARKER + b"{"
-_MOST_STEPS = 10**15
+_MAX_STEPS = 10**15
 
 
 def read_record(line: bytes) -> tuple[int, dict[str, float]] | None:
@@ -19,7 +19,7 @@ def read_record(line: bytes) -> tuple[int, dict[str, float]] | None:
     step, data = record.get("step"), record.get("data")
     if isinstance(step, list) and len(step) > 1:
         step = step[-1]
-    if type(step) is not int or not 0 <= step < _MOST_STEPS or not isinstance(data, dict):
+    if type(step) is not int or not 0 <= step < _MAX_STEPS or not isinstance(data, dict):
         return None
     try:
         return step, {name: float(value) for name, value in data.items() if type(value) in (int, float)}

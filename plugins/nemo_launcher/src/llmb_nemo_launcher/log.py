@@ -42,7 +42,7 @@ _LINE_NEEDLES = (_LINE, _SAVED, _STOPPED)
 _WRAPPED_NEEDLES = (*_LINE_NEEDLES, b": ")
 """Texts to search for in a log of NeMo 2, and after a wrapped line."""
 
-_MOST_STEPS = 10**15  # a longer number is garbled
+_MAX_STEPS = 10**15  # a longer number is garbled
 _SAVED_S = re.compile(rb"Iteration: \d{1,15} : .*Save duration: (\d{1,12}\.\d+)s")
 _WRAPPED_AT = re.compile(rb"\s*(?:\|\s*\n|\n\s*\|)\s*")
 _ALL_STEPS = re.compile(rb"stopped: `max_steps=(\d{1,15})` reached")
@@ -238,7 +238,7 @@ def _iteration(iteration: int, text: bytes, *, torn: bool) -> Step | None:
     if not values:
         return None
     number = values.pop("global_step", float(iteration))
-    return _step(int(number), values, mean_of=None) if 0 <= number < _MOST_STEPS else None
+    return _step(int(number), values, mean_of=None) if 0 <= number < _MAX_STEPS else None
 
 
 def _values(text: bytes, between: str, after_name: str) -> dict[str, float]:
@@ -270,6 +270,6 @@ def _step(number: int, values: dict[str, float], mean_of: int | None) -> Step:
         loss=values.pop(_STEP_LOSS, lightning_loss),
         tflops_per_gpu=values.pop("TFLOPS_per_GPU", None),
         tokens_per_s_per_gpu=values.pop("tokens_per_sec_per_gpu", None),
-        figures=values,
+        other_values=values,
         mean_of=mean_of,
     )

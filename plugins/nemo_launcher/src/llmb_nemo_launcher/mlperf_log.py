@@ -13,7 +13,7 @@ from llmb import Notice, Step
 from llmb_nemo_launcher.json_record import json_after
 
 RECORD = b":::MLLOG "
-_MOST_STEPS = 10**15
+_MAX_STEPS = 10**15
 _TIMES = ("train_step_time", "train_step_timing", "train_step_timing in s")
 _LOSSES = ("reduced_train_loss", "train_loss")
 _RATE = "throughput"
@@ -111,12 +111,12 @@ class MLPerfRecords:
         if loss is None and self._loss and self._last < self._loss[0] <= number:
             loss = self._loss[1]
         mean_of, self._last = max(1, number - self._last), number
-        return [Step(step=number, time_s=time_s, loss=loss, figures=values, mean_of=mean_of)]
+        return [Step(step=number, time_s=time_s, loss=loss, other_values=values, mean_of=mean_of)]
 
 
 def _count(value: object) -> int | None:
     """Return a number of samples or steps, which some releases write as 960.0."""
-    return int(value) if isinstance(value, (int, float)) and 0 <= value < _MOST_STEPS else None
+    return int(value) if isinstance(value, (int, float)) and 0 <= value < _MAX_STEPS else None
 
 
 def _table(value: object) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from llmb import Nsys, Run, key_values, with_paths
 from llmb_nemo_launcher.recipe_placeholders import target_paths
 
-DECIDED = {
+SET_BY_LLMB = {
     "trainer.num_nodes": "workload.gpus",
     "trainer.devices": "target.gpus_per_node",
     "trainer.max_steps": "workload.steps",

@@ -17,7 +17,7 @@ from llmb import (
     read_signatures,
 )
 from llmb_nemo_launcher.log import NeMoLog
-from llmb_nemo_launcher.nemo_config import DECIDED, flag_values, log_interval, timing_buffer
+from llmb_nemo_launcher.nemo_config import SET_BY_LLMB, flag_values, log_interval, timing_buffer
 from llmb_nemo_launcher.options import NeMoLauncherOptions
 from llmb_nemo_launcher.pile_dataset import pile_tasks
 from llmb_nemo_launcher.recipe_settings import NeMoLauncherSettings
@@ -30,7 +30,7 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
     """Training with NeMo as NeMo Launcher starts it: one process per GPU, configured by Hydra."""
 
     options = NeMoLauncherOptions
-    key_hints = DECIDED
+    key_hints = SET_BY_LLMB
     settings = NeMoLauncherSettings
     log_files = LogFiles(  # of the original scripts, e.g. results/24.11/fp8/70b/64/log-nemo_llama3.1_70b_64_1234.out
         directory="results",

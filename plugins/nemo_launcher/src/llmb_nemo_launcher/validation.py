@@ -15,7 +15,7 @@ from llmb import (
     nearest_name,
     unsupported_degrees,
 )
-from llmb_nemo_launcher.nemo_config import DECIDED, config_tree, dotted_items
+from llmb_nemo_launcher.nemo_config import SET_BY_LLMB, config_tree, dotted_items
 
 FLAGS = {"fp8": "workload.dtype", "tp": "parallelism.tp", "pp": "parallelism.pp"}
 
@@ -72,10 +72,10 @@ def _check_config(run: Run[Any]) -> Iterator[Fault]:
         return
     known = dotted_items(config_tree(run))
     flags = {key: FLAGS[cause] for cause, keys in run.settings["flags"].items() for key in keys}
-    decided = {**DECIDED, **flags}
+    set_by_llmb = {**SET_BY_LLMB, **flags}
     for name, value in run.options.config.items():
         bare, key = name.lstrip("+~"), f"framework.config.{name}"
-        if fault := forbid_key(bare, decided, key=key):
+        if fault := forbid_key(bare, set_by_llmb, key=key):
             yield fault
         elif name.startswith("~"):
             yield Fault(message="would remove a key", key=key, expected="a key of the configuration")

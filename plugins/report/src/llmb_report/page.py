@@ -18,7 +18,7 @@ from llmb_report.scaling_plots import find_scalings, scaling_plots
 from llmb_report.step_plots import step_plot
 from llmb_report.svg import plotting
 
-MOST_NAMED_RUNS = 3
+MAX_NAMED_RUNS = 3
 """Runs that a table of settings names. More are counted."""
 
 KIND_TITLES: Mapping[str, str] = {
@@ -95,7 +95,7 @@ def _facts(report: Report, names: Sequence[str]) -> list[tuple[str, str]]:
     worst, name = max(ratios, default=(None, ""))
     targets = ", ".join(dict.fromkeys(run.target for run in report.runs if run.target))
     hosts = list(dict.fromkeys(host for run in report.runs if (host := run.settings.get("hosts"))))
-    shown = f"{', '.join(hosts[:MOST_NAMED_RUNS])}{' …' if len(hosts) > MOST_NAMED_RUNS else ''}"
+    shown = f"{', '.join(hosts[:MAX_NAMED_RUNS])}{' …' if len(hosts) > MAX_NAMED_RUNS else ''}"
     rows = (
         ("worst ratio", f"{text.ratio(worst)} ({name})" if worst is not None else ""),
         ("runs", f"{len(report.runs)} in {counted(len({*text.titles(report.sets)}), 'configuration')}"),
@@ -141,7 +141,7 @@ def _differences(settings: Sequence[ReportedSetting]) -> Table | None:
 
 
 def _name_runs(runs: Sequence[str]) -> str:
-    return ", ".join(runs) if len(runs) <= MOST_NAMED_RUNS else f"{len(runs)} runs"
+    return ", ".join(runs) if len(runs) <= MAX_NAMED_RUNS else f"{len(runs)} runs"
 
 
 def _common(settings: Sequence[ReportedSetting]) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -16,7 +16,7 @@ from llmb_report import text
 from llmb_report.plot import Key, Plot, Table
 from llmb_report.svg import BOTTOM, INK, LIMIT, MEASURED, PUBLISHED, RULE, as_svg, new_axes
 
-MOST_ROWS = 24
+MAX_ROWS = 24
 """Configurations that one plot shows. The table has all."""
 
 ROW, TOP = 44, 4
@@ -113,7 +113,7 @@ def speed_plot(speed: Speed, sets: Sequence[ReportedSet], names: Sequence[str]) 
     ]
     if not known:
         return None
-    shown = known[:MOST_ROWS]
+    shown = known[:MAX_ROWS]
     figure, axes = _rows([name for name, _, _ in shown])
     for row, (_, values, published) in enumerate(shown):
         if published is not None:
@@ -144,7 +144,7 @@ def speed_plot(speed: Speed, sets: Sequence[ReportedSet], names: Sequence[str]) 
 def _highest(known: Sequence[tuple[str, ReportedSet]]) -> list[tuple[str, ReportedSet]]:
     """Return the sets with the highest ratios, in their own order."""
     ranked = sorted(range(len(known)), key=lambda index: -(known[index][1].step_time_ratio or 0))
-    return [known[index] for index in sorted(ranked[:MOST_ROWS])]
+    return [known[index] for index in sorted(ranked[:MAX_ROWS])]
 
 
 def _note(shown: Sequence[Any], known: Sequence[Any]) -> str:

@@ -10,14 +10,14 @@ import attrs
 
 from llmb import ReportedRun
 
-MOST_STEPS = 500
+MAX_STEPS = 500
 """Steps of a run up to which each step is a point. More are put into buckets."""
 
 BUCKETS = 200
 
 
 @attrs.frozen
-class StepTime:
+class MeasuredStep:
     """One measured step of a run."""
 
     step: int
@@ -40,17 +40,17 @@ class Bucket:
         return (self.first + self.last) / 2
 
 
-def step_times(run: ReportedRun) -> list[StepTime]:
+def step_times(run: ReportedRun) -> list[MeasuredStep]:
     """Return the measured steps of a run, in the order of their numbers."""
     pairs = zip(run.steps.get("step", ()), run.steps.get("time_s", ()), strict=True)
     return [
-        StepTime(int(step), time_s)
+        MeasuredStep(int(step), time_s)
         for step, time_s in pairs
         if step is not None and time_s is not None and 0 < time_s < math.inf
     ]
 
 
-def put_into_buckets(steps: Sequence[StepTime], most: int, *, low: float = 0.0, high: float = 1.0) -> list[Bucket]:
+def put_into_buckets(steps: Sequence[MeasuredStep], most: int, *, low: float = 0.0, high: float = 1.0) -> list[Bucket]:
     """Return at most ``most`` buckets of equally many step numbers, with the ``low`` and ``high`` quantiles of each."""
     if not steps:
         return []

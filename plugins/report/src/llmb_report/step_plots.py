@@ -14,17 +14,17 @@ from matplotlib.ticker import MaxNLocator
 from llmb import ReportedRun, ReportedSet, counted
 from llmb_report import text
 from llmb_report.plot import Key, Plot, Table
-from llmb_report.step_buckets import BUCKETS, MOST_STEPS, Bucket, StepTime, put_into_buckets, step_times
+from llmb_report.step_buckets import BUCKETS, MAX_STEPS, Bucket, MeasuredStep, put_into_buckets, step_times
 from llmb_report.svg import BAND, INK, LIMIT, MEASURED, MUTED, PUBLISHED, as_svg, new_axes
 
 LOWEST, HIGHEST = 0.9, 1.5
 """The range of the axis of step time, as multiples of the steady step times. Faster steps extend it."""
 
-MOST_LINES = 12
+MAX_LINES = 12
 """Runs up to which each run is a line. More are a band."""
 
-MOST_TABLE_ROWS = 50
-MOST_EDGE_LABELS = 3
+MAX_TABLE_ROWS = 50
+MAX_EDGE_LABELS = 3
 HEIGHT = 230
 LABEL_SHARE = 0.3
 """The share of the width that a label at the upper edge may take."""
@@ -35,10 +35,10 @@ class _Runs:
     """The runs of one configuration that have step times."""
 
     runs: Sequence[ReportedRun]
-    steps: Sequence[Sequence[StepTime]]
+    steps: Sequence[Sequence[MeasuredStep]]
 
     @property
-    def every(self) -> list[StepTime]:
+    def every(self) -> list[MeasuredStep]:
         """The steps of all runs."""
         return [each for steps in self.steps for each in steps]
 
@@ -98,7 +98,7 @@ def step_plot(name: str, title: str, sets: Sequence[ReportedSet]) -> Plot | None
         svg=as_svg(figure, name, f"Step time of {title}", description),
         table=_steps_table(found),
         keys=[*_keys(found, published_s, limit_s, (low, high))],
-        note=f"{counted(above, 'step')} above the plot." if above > MOST_EDGE_LABELS else "",
+        note=f"{counted(above, 'step')} above the plot." if above > MAX_EDGE_LABELS else "",
     )
 
 
@@ -106,7 +106,7 @@ def _table(run: ReportedRun, name: str) -> dict[str, Any]:
     return run.result.get(name) or {}
 
 
-def _x_limits(steps: Sequence[StepTime]) -> tuple[float, float]:
+def _x_limits(steps: Sequence[MeasuredStep]) -> tuple[float, float]:
     first, last = min(each.step for each in steps), max(each.step for each in steps)
     edge = max(0.5, 0.02 * (last - first))
     return first - edge, last + edge
@@ -128,7 +128,7 @@ def _draw_marks(axes: Axes, found: _Runs, published_s: float | None, limit_s: fl
 
 def _draw_steps(axes: Axes, found: _Runs) -> None:
     """Draw each run as a line, or many runs as a band with their median."""
-    if len(found.runs) > MOST_LINES:
+    if len(found.runs) > MAX_LINES:
         _draw_band(axes, put_into_buckets(found.every, _most(found.every), low=0.05, high=0.95))
         return
     for steps in found.steps:
@@ -153,13 +153,13 @@ def _draw_band(axes: Axes, buckets: Sequence[Bucket]) -> None:
     axes.plot(middles, [each.median_s for each in buckets], color=MEASURED)
 
 
-def _most(steps: Sequence[StepTime]) -> int:
+def _most(steps: Sequence[MeasuredStep]) -> int:
     """Return the number of buckets for these steps: one for each step number if there are few."""
     numbers = max(each.step for each in steps) - min(each.step for each in steps) + 1
-    return numbers if numbers <= MOST_STEPS else BUCKETS
+    return numbers if numbers <= MAX_STEPS else BUCKETS
 
 
-def _condense(steps: Sequence[StepTime]) -> Sequence[Bucket]:
+def _condense(steps: Sequence[MeasuredStep]) -> Sequence[Bucket]:
     """Return the buckets of a run with too many steps for a point each, or none."""
     buckets = put_into_buckets(steps, _most(steps))
     return buckets if len(buckets) < len(steps) else ()
@@ -181,7 +181,7 @@ def _draw_edge(axes: Axes, found: _Runs, high: float) -> int:
     for step, time_s in sorted(slowest.items(), key=lambda each: -each[1]):
         place = (step - left) / (right - left)
         start = min(place, 1 - LABEL_SHARE)
-        if len(taken) < MOST_EDGE_LABELS and all(abs(start - other) >= LABEL_SHARE for other in taken):
+        if len(taken) < MAX_EDGE_LABELS and all(abs(start - other) >= LABEL_SHARE for other in taken):
             taken.append(start)
             axes.annotate(
                 f"step {step}: {text.seconds(time_s)}",
@@ -206,7 +206,7 @@ def _describe(found: _Runs, published_s: float | None, above: int) -> str:
 
 
 def _keys(found: _Runs, published_s: float | None, limit_s: float | None, limits: tuple[float, float]) -> Iterator[Key]:
-    if len(found.runs) > MOST_LINES:
+    if len(found.runs) > MAX_LINES:
         yield Key("line", f"median of {len(found.runs)} runs, 5 to 95 % as a band")
     elif any(map(_condense, found.steps)):
         yield Key("line", "median of neighbouring steps, lowest to highest as a band")
@@ -225,7 +225,7 @@ def _keys(found: _Runs, published_s: float | None, limit_s: float | None, limits
 
 def _steps_table(found: _Runs) -> Table:
     """Return the steps, or ranges of them, with the median and the range of their times."""
-    buckets = put_into_buckets(found.every, MOST_TABLE_ROWS)
+    buckets = put_into_buckets(found.every, MAX_TABLE_ROWS)
     if all(each.low_s == each.high_s for each in buckets):
         rows = [(_steps(each), text.number(each.median_s)) for each in buckets]
         return Table(columns=("step", "step time (s)"), rows=rows)

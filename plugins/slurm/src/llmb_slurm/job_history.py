@@ -20,7 +20,7 @@ STARTS_LIMIT_S = 30
 
 
 @attrs.frozen(kw_only=True)
-class Start:
+class JobAttempt:
     """One start of a job as sacct reports it. ``user`` cancelled the job. ``pending`` is True if it has no end yet.
 
     ``suspended_s`` is the time for which Slurm suspended it, and ``folder`` the directory where the job was submitted.
@@ -41,7 +41,7 @@ class Start:
 
 
 @attrs.frozen(kw_only=True)
-class OtherStart:
+class OtherJobAttempt:
     """One start of another job, of any user."""
 
     job_id: str
@@ -66,19 +66,19 @@ def query_history(handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobH
     if header != "rows":
         note = WITHOUT_ACCOUNTING.format("is disabled" if header == "disabled" else "does not respond")
         return {name: JobHistory(note=note) for name in known}
-    starts = [start for line in lines if (start := parse_start(line))]
+    starts = [start for line in lines if (start := parse_attempt(line))]
     found = {name: [each for each in starts if _is_of(each, handle)] for name, handle in known.items()}
     others = _query_starts_after_preemptions(list(found.values()), host)
     return {name: _history(rows, others) for name, rows in found.items()}
 
 
-def parse_start(line: str) -> Start | None:
+def parse_attempt(line: str) -> JobAttempt | None:
     """Parse a line that `query_history` of poll.sh prints. Return None for any other line."""
     fields = line.split("\t", 10)
     if len(fields) != 11:
         return None
     job_id, name, state, start, end, user, nodes, partition, qos, suspended, folder = fields
-    return Start(
+    return JobAttempt(
         job_id=job_id,
         name=name,
         state=state,
@@ -94,12 +94,12 @@ def parse_start(line: str) -> Start | None:
     )
 
 
-def _is_of(start: Start, handle: JobHandle) -> bool:
+def _is_of(start: JobAttempt, handle: JobHandle) -> bool:
     """Check whether a start is one of a handle's job. Earlier jobs have the same id too, if the ids began again."""
     return start.job_id == handle.job_id and is_accounted_to(handle, start.name, start.folder)
 
 
-def _query_starts_after_preemptions(jobs: Iterable[Sequence[Start]], host: Host) -> Sequence[OtherStart]:
+def _query_starts_after_preemptions(jobs: Iterable[Sequence[JobAttempt]], host: Host) -> Sequence[OtherJobAttempt]:
     """Return the starts of other jobs on the nodes of preempted jobs. Query nothing if none was preempted.
 
     A job whose history is not complete yet is left out, because its history will be queried again.
@@ -113,20 +113,20 @@ def _query_starts_after_preemptions(jobs: Iterable[Sequence[Start]], host: Host)
             calls.append(shlex.join(["query_starts", nodes, str(FOLLOWS_WITHIN_S), *ends]))
     script = "\n".join([f"limit_s={STARTS_LIMIT_S}", *calls])
     lines = run_functions(host, script, "sacct").splitlines() if calls else []
-    return [start for line in lines if (start := _parse_other_start(line))]
+    return [start for line in lines if (start := _parse_other_attempt(line))]
 
 
-def _parse_other_start(line: str) -> OtherStart | None:
+def _parse_other_attempt(line: str) -> OtherJobAttempt | None:
     """Parse a line that `query_starts` of poll.sh prints. Return None for a job whose row is not complete yet."""
     job_id, user, partition, qos, start, nodes = line.split("\t")
     if not (job_id.isdecimal() and user and partition):
         return None
-    return OtherStart(
+    return OtherJobAttempt(
         job_id=job_id, user=user, partition=partition, qos=qos, start=float(start), nodes=tuple(nodes.split())
     )
 
 
-def _history(rows: Sequence[Start], others: Sequence[OtherStart]) -> JobHistory:
+def _history(rows: Sequence[JobAttempt], others: Sequence[OtherJobAttempt]) -> JobHistory:
     """Return the history of one job."""
     began = [row for row in rows if row.start is not None]  # a job that was cancelled in the queue never did
     attempts = [
@@ -145,12 +145,12 @@ def _history(rows: Sequence[Start], others: Sequence[OtherStart]) -> JobHistory:
     return JobHistory(attempts=tuple(attempts), cancelled_by=by, pending=_is_pending(rows))
 
 
-def _is_pending(rows: Sequence[Start]) -> bool:
+def _is_pending(rows: Sequence[JobAttempt]) -> bool:
     """Check whether accounting, which lags behind the queue, has no row of a job, or a row without an end."""
     return not rows or any(row.pending for row in rows)
 
 
-def _describe_next_job(preempted: Start, others: Iterable[OtherStart]) -> str:
+def _describe_next_job(preempted: JobAttempt, others: Iterable[OtherJobAttempt]) -> str:
     """Return the first job of another partition or QOS that started on nodes of a preempted one, or "".
 
     Only the log of slurmctld contains which job preempted another one.

@@ -75,8 +75,8 @@ class Slurm(SchedulerHooks[SlurmOptions]):
             text=batch_script(job, target),
             files=FrozenMap({**job.files, f"{job.directory}/provenance.sh": provenance_script()}),
             logs=phase_logs(job),
-            provenance=f"{job.directory}/provenance",
-            attempts=f"{job.directory}/attempts",
+            provenance_file=f"{job.directory}/provenance",
+            attempts_file=f"{job.directory}/attempts",
             notes=_notes(job, target, self._environ),
             reserved_files=("provenance.sh", "attempt", "claim", "job_id", "ended", "missing"),
         )
@@ -101,7 +101,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
         if not target.gpu_types:
             return complete
         exported = exported_variables_probe() if target.host else ""
-        needs_pyxis = target.images and target.options.runtime in (None, "pyxis")
+        needs_pyxis = target.uses_images and target.options.runtime in (None, "pyxis")
         return f"{exported}only_pyxis=yes\n{complete}" if needs_pyxis else exported
 
     @hookimpl

@@ -11,7 +11,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_target
 from llmb.cli.options import AsJson, OptionsError, Overrides
-from llmb.cli.spec_in_remedies import TypedSpec
+from llmb.cli.spec_in_remedies import SpecArguments
 
 MARKS = {True: ("ok", "green"), False: ("failed", "red"), None: ("-", "")}
 """The text and style for each value of ``DoctorCheck.ok``. A check without a result is no failure."""
@@ -41,7 +41,7 @@ def doctor(
     if overrides and spec is None:
         raise OptionsError("--set requires a SPEC")
     with show_activity(f"checking {spec or target or 'this machine'}"):
-        checks = llmb.doctor(target) if spec is None else _check_spec(TypedSpec(spec, target, overrides or ()))
+        checks = llmb.doctor(target) if spec is None else _check_spec(SpecArguments(spec, target, overrides or ()))
     if as_json:
         import attrs
 
@@ -51,7 +51,7 @@ def doctor(
     raise typer.Exit(1 if any(check.ok is False for check in checks) else 0)
 
 
-def _check_spec(typed: TypedSpec) -> list[llmb.DoctorCheck]:
+def _check_spec(typed: SpecArguments) -> list[llmb.DoctorCheck]:
     """Return the checks of a spec, which name this spec in their remedies."""
     import attrs
 

@@ -20,8 +20,8 @@ from llmb.cli.options import (
     Variant,
     WithCheck,
     log_paths,
-    note_open_verdicts,
     parse_window,
+    print_open_verdicts,
     window_option,
     with_option_names,
 )
@@ -94,5 +94,5 @@ def _exit_code(graded: llmb.Grade, *, check: bool) -> int:
         return FAILED
     if not check:
         return 0
-    note_open_verdicts([graded.verdict])
+    print_open_verdicts([graded.verdict])
     return SLOWER if graded.verdict == "fail" else 0

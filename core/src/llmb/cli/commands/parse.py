@@ -19,8 +19,8 @@ from llmb.cli.options import (
     OptionsError,
     Steps,
     log_paths,
-    note_ignored,
     parse_window,
+    print_ignored_options,
     reject_combination,
     window_option,
     with_option_names,
@@ -99,9 +99,9 @@ def parse(
     if has_steps and not stated:
         output.print_message(f"reading logs of {name}; --framework NAME selects another framework")
     if len(paths) == 1 and not os.path.isdir(paths[0]):
-        note_ignored({"--full-names": full_names}, "on a single log")
+        print_ignored_options({"--full-names": full_names}, "on a single log")
         ignored = {"--window": window is not None, "--steps": steps is not None} if as_csv else {}
-        note_ignored(ignored, "on the steps of a single log, which --csv prints")
+        print_ignored_options(ignored, "on the steps of a single log, which --csv prints")
         _print_log(parsed[0].logs[0], as_json=as_json, as_csv=as_csv)
     else:
         _print_logs(parsed, error, as_json=as_json, as_csv=as_csv, full_names=full_names)

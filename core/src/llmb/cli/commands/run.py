@@ -10,8 +10,8 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.follow import exit_with_verdicts, follow_runs, open_session, print_attach_command, print_runs
-from llmb.cli.options import AsJson, Overrides, Spec, TargetName, WithCheck, note_ignored, reject_combination
-from llmb.cli.spec_in_remedies import TypedSpec
+from llmb.cli.options import AsJson, Overrides, Spec, TargetName, WithCheck, print_ignored_options, reject_combination
+from llmb.cli.spec_in_remedies import SpecArguments
 
 
 def run(
@@ -29,7 +29,7 @@ def run(
     reject_combination({"--dry-run": dry_run, "--detach": detach})
     reject_combination({"--check": check, "--detach": detach})
 
-    typed = TypedSpec(spec, target, overrides or ())
+    typed = SpecArguments(spec, target, overrides or ())
     with typed.named_in_errors():
         if dry_run:
             _dry_run(typed, check=check, as_json=as_json)
@@ -37,7 +37,7 @@ def run(
             _run(typed, detach=detach, check=check, as_json=as_json)
 
 
-def _run(typed: TypedSpec, *, detach: bool, check: bool, as_json: bool) -> None:
+def _run(typed: SpecArguments, *, detach: bool, check: bool, as_json: bool) -> None:
     def start(report_activity: Callable[[str], object]) -> llmb.Session:
         report_activity(f"reading {typed.path}")
         registry = llmb.PluginRegistry()
@@ -52,14 +52,14 @@ def _run(typed: TypedSpec, *, detach: bool, check: bool, as_json: bool) -> None:
     exit_with_verdicts(counted, llmb.judge_sets(results) if check else (), error)
 
 
-def _dry_run(typed: TypedSpec, *, check: bool, as_json: bool) -> None:
+def _dry_run(typed: SpecArguments, *, check: bool, as_json: bool) -> None:
     from llmb.cli.views.choose_view import show_activity
     from llmb.cli.views.dry_run import print_plans
 
     with show_activity(f"planning {typed.path}"):
         registry = llmb.PluginRegistry()
         workload = typed.load(registry)
-        note_ignored({"--check": check}, "in a dry run")
+        print_ignored_options({"--check": check}, "in a dry run")
         plans = llmb.plan(workload, registry=registry)
         existing = llmb.find_existing_items(plans)
     if as_json:

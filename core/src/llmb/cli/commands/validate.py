@@ -5,14 +5,14 @@ from __future__ import annotations
 import llmb
 from llmb.cli import output
 from llmb.cli.options import AsJson, Overrides, Spec, TargetName
-from llmb.cli.spec_in_remedies import TypedSpec
+from llmb.cli.spec_in_remedies import SpecArguments
 
 
 def validate(spec: Spec, overrides: Overrides = None, target: TargetName = None, as_json: AsJson = False) -> None:
     """Check a spec, report all errors together, and change nothing."""
     from llmb.cli.views.choose_view import show_activity
 
-    typed, registry = TypedSpec(spec, target, overrides or ()), llmb.PluginRegistry()
+    typed, registry = SpecArguments(spec, target, overrides or ()), llmb.PluginRegistry()
     with typed.named_in_errors(), show_activity(f"checking {spec}"):
         workload = typed.load(registry)
         llmb.validate(workload, registry=registry)

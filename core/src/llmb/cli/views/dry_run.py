@@ -10,7 +10,7 @@ from typing import Any
 
 import llmb
 from llmb.cli import output
-from llmb.cli.spec_in_remedies import TypedSpec
+from llmb.cli.spec_in_remedies import SpecArguments
 from llmb.cli.views.sweep import KEYS_IN_NAME, describe_sweep
 from llmb.cli.views.tables import Column, lay_out_table
 
@@ -35,7 +35,7 @@ SHOWN = {*KEYS_IN_NAME, "workload.recipe", *(f"parallelism.{name}" for name in D
 
 
 def print_plans(
-    plans: Sequence[llmb.RunPlan], spec: TypedSpec, notes: Iterable[str], existing: Mapping[str, bool]
+    plans: Sequence[llmb.RunPlan], spec: SpecArguments, notes: Iterable[str], existing: Mapping[str, bool]
 ) -> None:
     """Print the notes and a table of several runs, and for each run the preparation, the phases and the script.
 

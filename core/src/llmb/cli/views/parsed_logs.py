@@ -134,7 +134,7 @@ def _describe_mean(log: llmb.ParsedLog) -> str:
 
 def _count_steps(log: llmb.ParsedLog) -> str:
     """Return the number of printed steps, or of an incomplete run, how many of its steps were run."""
-    total = log.steps_asked or log.series.total_steps
+    total = log.steps_requested or log.series.total_steps
     if log.status == "incomplete" and total:
         return f"{format_number(log.series.count)} of {llmb.counted(total, 'step')}"
     return llmb.counted(len(log.steps), "step")

@@ -23,7 +23,7 @@ from llmb.cli.views.sweep import describe_sweep
 from llmb.cli.views.verdicts import STYLES as VERDICT_STYLES
 from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, window_row
 
-MOST_LISTED = 4
+MAX_LISTED = 4
 """Runs of a set of repeats that are named."""
 
 STYLES = {**STATE_STYLES, **VERDICT_STYLES}
@@ -59,7 +59,7 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
     for each in sets:
         if each.repeats > 1:
             heading = Text(f"{each.repeats} repeats", style="bold")
-            print_named_values([(heading, llmb.first_names(each.runs, MOST_LISTED))])
+            print_named_values([(heading, llmb.first_names(each.runs, MAX_LISTED))])
             first = runs.get(each.reason)
             print_verdict(each.verdict, f"see the cause of {first}" if first else each.reason)
 

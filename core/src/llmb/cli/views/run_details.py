@@ -20,10 +20,10 @@ NAMED_SPIKES = 5
 NAMED_RANKS = 8
 """Slow ranks that are named."""
 
-LEAST_LOST_S = 0.1
+MIN_LOST_S = 0.1
 """Lost time that is named, in seconds."""
 
-LEAST_WALL_S = 10.0
+MIN_WALL_S = 10.0
 """The shortest job, in seconds, with a row for its goodput, because schedulers record full seconds."""
 
 NAMED_PROBLEMS = 8
@@ -141,7 +141,7 @@ def job_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
     if len(result.attempts) > 1 or any(each.followed_by for each in result.attempts):
         rows += [(f"attempt {each.attempt}", _describe_attempt(each)) for each in result.attempts]
     wall = result.wall_time
-    if wall and (len(result.attempts) > 1 or wall.wall_s >= LEAST_WALL_S or wall.suspended_s):
+    if wall and (len(result.attempts) > 1 or wall.wall_s >= MIN_WALL_S or wall.suspended_s):
         rows.append(("goodput", _describe_goodput(wall)))
     return rows + (_telemetry_rows(result.telemetry) if result.telemetry else [])
 
@@ -166,7 +166,7 @@ def _describe_goodput(wall: llmb.WallTime) -> str:
         ("suspension", wall.suspended_s),
         ("start-up and exit", wall.other_s),
     )
-    lost = ", ".join(f"{name} {format_number(seconds, 's')}" for name, seconds in parts if seconds >= LEAST_LOST_S)
+    lost = ", ".join(f"{name} {format_number(seconds, 's')}" for name, seconds in parts if seconds >= MIN_LOST_S)
     share = f"{100 * wall.goodput:.1f} % of {format_number(wall.wall_s, 's')}"
     return f"{share}; lost to {lost}" if lost else share
 

@@ -7,8 +7,8 @@ from functools import partial
 import attrs
 
 from llmb.drive.finalize.attempt_history import is_history_awaited
-from llmb.drive.finalize.job_directories import DOUBTFUL, DoubtfulJob, explain_with_directories
-from llmb.drive.finalize.write_result import JobPast, write_result
+from llmb.drive.finalize.job_directories import SUSPECT_CAUSES, SuspectJob, explain_with_directories
+from llmb.drive.finalize.write_result import EndedJob, write_result
 from llmb.drive.follow_logs import LogFollower
 from llmb.drive.isolate_errors import isolate
 from llmb.drive.read_files import read_files
@@ -60,12 +60,12 @@ class RunFinalizer:
         files = self._read_own_files(unit.id for unit, state in ready if state.submitted)
         for unit, _ in ready:
             script = self._runs[unit.id].plan.script
-            past = JobPast(
+            past = EndedJob(
                 status=self._statuses[unit.id],
                 history=histories.get(unit.id, JobHistory()),
-                recorded=files.get(script.attempts, b""),
+                recorded=files.get(script.attempts_file, b""),
             )
-            seen = isolate(partial(self._finalize_run, unit.id, past, files.get(script.provenance)))
+            seen = isolate(partial(self._finalize_run, unit.id, past, files.get(script.provenance_file)))
             del self._statuses[unit.id]
             yield unit, seen
 
@@ -78,7 +78,7 @@ class RunFinalizer:
         failed = follower.read_to_end(submitted)
         read = [each for each in submitted if each not in failed and each not in follower.unreadable]
         failed |= {run_id: error for run_id, error in follower.read(read, is_last=True) if error}
-        self._secrets.remove(self._runs[unit.id].plan.script for unit, state in units if state.handed_over)
+        self._secrets.remove(self._runs[unit.id].plan.script for unit, state in units if state.may_be_submitted)
         left = {*failed, *follower.unreadable}
         self._statuses |= self._explain_ends([each for each in units if each.unit.id not in left])
         return failed
@@ -89,7 +89,7 @@ class RunFinalizer:
         A file that cannot be read is left out, with a note, because a result is complete without it.
         """
         scripts = [self._runs[run_id].plan.script for run_id in run_ids]
-        paths = [path for script in scripts for path in (script.provenance, script.attempts) if path]
+        paths = [path for script in scripts for path in (script.provenance_file, script.attempts_file) if path]
         found, errors = read_files(self._group.host, {path: {path: 0} for path in paths})
         self._notes += (f"{error}; the run has no data of this file" for error in errors.values())
         return found
@@ -109,18 +109,20 @@ class RunFinalizer:
         """Return the status of each job that is over. If its directory explains its end, that is the cause."""
         statuses = {unit.id: state.job_status for unit, state in units if state.job_status}
         submitted = {
-            unit.id: self._doubtful_job(unit.id, statuses[unit.id])
+            unit.id: self._suspect_job(unit.id, statuses[unit.id])
             for unit, state in units
-            if state.submitted and self._is_doubtful(unit.id, statuses[unit.id])
+            if state.submitted and self._is_suspect(unit.id, statuses[unit.id])
         }
         return statuses | explain_with_directories(submitted, self._group)
 
-    def _is_doubtful(self, run_id: str, status: JobStatus) -> bool:
+    def _is_suspect(self, run_id: str, status: JobStatus) -> bool:
         """Check whether a job may have ended because it lost its directory. Some jobs then exit with 0."""
         run = self._runs[run_id]
-        return status.cause in DOUBTFUL or (status.cause == "completed" and run.logs.series.count < run.plan.run.steps)
+        return status.cause in SUSPECT_CAUSES or (
+            status.cause == "completed" and run.logs.series.count < run.plan.run.steps
+        )
 
-    def _doubtful_job(self, run_id: str, status: JobStatus) -> DoubtfulJob:
+    def _suspect_job(self, run_id: str, status: JobStatus) -> SuspectJob:
         """Return a job with the files that llmb wrote to its directory or read from it.
 
         A completed job ran all its phases, so their logs existed. They come first, because only some files are checked.
@@ -132,9 +134,9 @@ class RunFinalizer:
         with suppress(RecordError):  # an unreadable copy of a log is reported when the run is finalized
             files += [path for path, size in run.logs.offsets().items() if size]
         in_directory = [path for path in dict.fromkeys(files) if path.startswith(f"{script.directory}/")]
-        return DoubtfulJob(script.directory, in_directory, status)
+        return SuspectJob(script.directory, in_directory, status)
 
-    def _finalize_run(self, run_id: str, past: JobPast, provenance: bytes | None) -> Ended:
+    def _finalize_run(self, run_id: str, past: EndedJob, provenance: bytes | None) -> Ended:
         run = self._runs[run_id]
         if provenance:
             run.record.add_provenance(parse_provenance(provenance, run.plan.secrets))

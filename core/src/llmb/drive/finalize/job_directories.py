@@ -11,7 +11,7 @@ from llmb.values.causes import Cause
 from llmb.values.errors import TargetError
 from llmb.values.job_status import JobStatus
 
-DOUBTFUL: frozenset[Cause] = frozenset({"failed", "lost", "launch failure"})
+SUSPECT_CAUSES: frozenset[Cause] = frozenset({"failed", "lost", "launch failure"})
 """Causes that a scheduler reports if a job lost its directory, or could not write."""
 
 UNWRITABLE = 3  # exit code: nothing can be written in the work directory, and standard error ends with the reason
@@ -19,7 +19,7 @@ UNWRITABLE = 3  # exit code: nothing can be written in the work directory, and s
 READ_ONLY = "Read-only file system"
 """The end of an error with a remedy of its own. The signatures of logs have those for a full disk and a quota."""
 
-MOST_FILES = 16
+MAX_FILES = 16
 """Files of a job that are checked."""
 
 _REPORT = """
@@ -33,7 +33,7 @@ report_directory() { # id, directory, file...: print id and path, separated by a
 
 
 @attrs.frozen
-class DoubtfulJob:
+class SuspectJob:
     """A job that may have ended because of its directory. ``files`` are paths in the directory that existed."""
 
     directory: str
@@ -41,7 +41,7 @@ class DoubtfulJob:
     status: JobStatus
 
 
-def explain_with_directories(jobs: Mapping[str, DoubtfulJob], group: TargetGroup) -> dict[str, JobStatus]:
+def explain_with_directories(jobs: Mapping[str, SuspectJob], group: TargetGroup) -> dict[str, JobStatus]:
     """Return the status of each job, with the state of its directory as the cause if that explains the end.
 
     ``jobs`` are the jobs by the ids of their runs. Raise TargetError.
@@ -50,7 +50,7 @@ def explain_with_directories(jobs: Mapping[str, DoubtfulJob], group: TargetGroup
     if not jobs:
         return statuses
     calls = [
-        shlex.join(["report_directory", run_id, job.directory, *job.files[:MOST_FILES]]) for run_id, job in jobs.items()
+        shlex.join(["report_directory", run_id, job.directory, *job.files[:MAX_FILES]]) for run_id, job in jobs.items()
     ]
     writing = f'folder={shlex.quote(group.workdir)}\n[ ! -d "$folder" ] || ({TRY_TO_WRITE}) || exit {UNWRITABLE}'
     result = group.host.run("\n".join([_REPORT, *calls, writing]))

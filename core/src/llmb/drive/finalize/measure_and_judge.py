@@ -4,9 +4,9 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.impossible_step_times import doubt_step_time
+from llmb.analysis.impossible_step_times import explain_impossible_step_time
 from llmb.analysis.measuring_window import MeasuredWindow, Summary, summarise
-from llmb.analysis.metrics import Metrics, measure_run
+from llmb.analysis.metrics import Metrics, compute_run_metrics
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.verdict import (
     Candidate,
@@ -44,14 +44,14 @@ def measure_and_judge(
     summary = summarise(steps, run.window)
     if run.window == "last" and series.count < run.steps:  # the last step in the log is not the run's last step
         summary = attrs.evolve(summary, complete=False)
-    metrics = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, peak_flops) if steps else None
+    metrics = compute_run_metrics(run, summary.step_time_s, summary.tflops_per_gpu, peak_flops) if steps else None
     window = summary.measured(metrics.step_time_s if metrics else None)
     steady = find_steady_state(steps)
-    doubt = other_gpus or (doubt_step_time(metrics) if run.accelerator.peak_flops else "")
+    invalid_step_time = other_gpus or (explain_impossible_step_time(metrics) if run.accelerator.peak_flops else "")
     missing = ""
     if steps and not summary.complete:
         missing = describe_missing_window(summary, steps, steady, published_s)
-    objection = _find_objection(run, series, completed=completed, missing=missing, doubt=doubt)
+    objection = _find_objection(run, series, completed=completed, missing=missing, invalid_step_time=invalid_step_time)
     repeat = Repeat(window=window, steady_state=steady) if window else None
     judgement = judge_set([Candidate(repeat=repeat, objection=objection)], published_s, run.tolerance)
     if summary.mean_of > 1 and judgement.interval:
@@ -60,7 +60,7 @@ def measure_and_judge(
 
 
 def _find_objection(
-    run: Run[Any], series: StepSeries, *, completed: bool, missing: str, doubt: str
+    run: Run[Any], series: StepSeries, *, completed: bool, missing: str, invalid_step_time: str
 ) -> Judgement | None:
     """Return the reason that prevents a verdict on the step time of a run, or None."""
     if not series.steps:
@@ -74,5 +74,5 @@ def _find_objection(
         completed=completed,
         loss_nan=series.nan,
         missing_window=f"the measuring window is not complete: {missing}" if missing else "",
-        doubt=doubt,
+        invalid_step_time=invalid_step_time,
     )

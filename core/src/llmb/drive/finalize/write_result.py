@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.impossible_step_times import doubt_step_time, high_mfu_note
+from llmb.analysis.impossible_step_times import explain_impossible_step_time, high_mfu_note
 from llmb.analysis.measuring_window import is_measured
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.run_ending import Ending, determine_ending
@@ -18,7 +18,7 @@ from llmb.drive.finalize.attempts_and_telemetry import add_attempts_and_telemetr
 from llmb.drive.finalize.measure_and_judge import measure_and_judge
 from llmb.drive.finalize.remedy_of_run import fill_remedy
 from llmb.drive.hung_jobs import add_last_pause, find_last_pause_s
-from llmb.logs.failures.diagnose import diagnose, last_exception
+from llmb.logs.failures.choose_cause import diagnose, last_exception
 from llmb.logs.failures.failure_evidence import log_tail
 from llmb.logs.failures.signature_files import known_failure
 from llmb.logs.rank_in_file_name import processes_of_logs
@@ -44,7 +44,7 @@ UNEXPLAINED: frozenset[Cause] = frozenset({"failed", "completed"})
 
 
 @attrs.frozen(kw_only=True)
-class JobPast:
+class EndedJob:
     """Last status and history of a job that is over. ``recorded`` is the content of the job's own file of attempts."""
 
     status: JobStatus
@@ -52,7 +52,7 @@ class JobPast:
     recorded: bytes
 
 
-def write_result(plan: RunPlan, record: RunRecord, logs: LogCopies, past: JobPast, registry: PluginRegistry) -> Ended:
+def write_result(plan: RunPlan, record: RunRecord, logs: LogCopies, past: EndedJob, registry: PluginRegistry) -> Ended:
     """Write the steps and the result of a run whose logs are complete. Return its last event.
 
     Repeating the call after a kill writes the same files. Only the pause of a run that hung is unknown after a kill
@@ -105,8 +105,8 @@ def write_result(plan: RunPlan, record: RunRecord, logs: LogCopies, past: JobPas
 
 def _find_warnings(run: Run[Any], metrics: Metrics | None, judgement: Judgement, other_gpus: str) -> tuple[str, str]:
     """Return the warnings of other GPUs and of an impossible MFU, each "" if it is wrong or the verdict states it."""
-    doubts = (other_gpus, doubt_step_time(metrics))
-    is_stated = any(doubts) and judgement.reason in doubts
+    reasons = (other_gpus, explain_impossible_step_time(metrics))
+    is_stated = any(reasons) and judgement.reason in reasons
     wrong_type = f"warning: {other_gpus}" if other_gpus and judgement.reason != other_gpus else ""
     return wrong_type, "" if is_stated else high_mfu_note(run, metrics)
 
@@ -128,7 +128,7 @@ def _compare_ranks(plan: RunPlan, logs: LogCopies, attempts: Sequence[Attempt]) 
     return compare_ranks(logs.rank_steps.by_process((log.copy for log in logs.files), hosts))
 
 
-def _determine_ending(plan: RunPlan, logs: LogCopies, past: JobPast, registry: PluginRegistry) -> Ending:
+def _determine_ending(plan: RunPlan, logs: LogCopies, past: EndedJob, registry: PluginRegistry) -> Ending:
     status, remedy = past.status, past.status.remedy
     if status.reason and not remedy:
         known = known_failure(status.reason, registry.signatures(plan.run.framework))
@@ -160,7 +160,7 @@ def _only_exit_left(plan: RunPlan, steps: Sequence[Step]) -> bool:
     return last_phase.measured and not last_phase.outputs and bool(steps) and is_measured(steps[-1], steps)
 
 
-def _find_failure(plan: RunPlan, logs: LogCopies, ending: Ending, past: JobPast, registry: PluginRegistry) -> Failure:
+def _find_failure(plan: RunPlan, logs: LogCopies, ending: Ending, past: EndedJob, registry: PluginRegistry) -> Failure:
     """Return the cause found in the logs, else the scheduler's, with the end of the failed rank's log as evidence.
 
     If the scheduler reported no reason either, the cause is unknown.

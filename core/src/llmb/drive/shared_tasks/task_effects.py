@@ -110,7 +110,7 @@ class TaskEffects:
 
     # The runs that wait for tasks
 
-    def note_references(self) -> None:
+    def add_references(self) -> None:
         """Note on the target which runs wait for which tasks, each pair once. Raise TargetError."""
         if new := [pair for pair in self._units.awaited() if pair not in self._references]:
             add_references(((self._plans[key].script, run_id) for key, run_id in new), self._group.host)

@@ -17,7 +17,7 @@ from llmb.hosts.ssh.connection_watchdog import ConnectionWatchdog, responds
 from llmb.hosts.ssh.timeouts import GRACE_S, LOGIN_TIMEOUT_S, SILENCE_S
 from llmb.values.errors import UnknownOutcomeError, UnreachableError
 
-BLOCK = 1 << 20
+BLOCK_BYTES = 1 << 20
 
 SHELL_ENDED = 75  # exit code of shell.sh
 
@@ -108,7 +108,7 @@ class SshShell:
     def _send(self, data: bytes, watchdog: ConnectionWatchdog) -> None:
         sent = 0
         while sent < len(data):
-            sent += self._channel.send(data[sent : sent + BLOCK])
+            sent += self._channel.send(data[sent : sent + BLOCK_BYTES])
             watchdog.report_activity()
 
     def _receive(self, mark: str, watchdog: ConnectionWatchdog, *, login: bool = False) -> Output:
@@ -126,7 +126,7 @@ class SshShell:
             ended = channel.closed or channel.eof_received
             for stream, ready, receive in streams:
                 while ready():
-                    stream.add(receive(BLOCK))
+                    stream.add(receive(BLOCK_BYTES))
                     watchdog.report_activity()
             if ended and not (stdout.ended and stderr.ended):
                 message = stderr.text or (stdout.text if login else "")

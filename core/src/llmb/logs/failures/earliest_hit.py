@@ -14,7 +14,7 @@ from llmb.values.failure import Signature
 SIDE_EFFECTS: Final = 16 << 10
 """Bytes between the messages of processes that a scheduler or another process ends and its own message."""
 
-AT_ONCE_S: Final = 60
+SIMULTANEOUS_S: Final = 60
 """Seconds between these messages."""
 
 
@@ -50,5 +50,5 @@ def ending_below(hit: Hit, endings: Iterable[Signature]) -> Hit | None:
     place, signature = min(found, key=lambda each: each[0])
     ending = Hit(hit.path, hit.offset + text.place_in_log(place), signature)
     after_s = seconds_between(*(line_at(each.path, each.offset).raw for each in (hit, ending)))
-    is_late = after_s is not None and after_s > AT_ONCE_S
+    is_late = after_s is not None and after_s > SIMULTANEOUS_S
     return None if is_late else ending

@@ -13,7 +13,7 @@ import attrs
 from llmb.logs.ansi_escapes import plain_text
 from llmb.logs.rank_labels import split_label
 
-SEARCHED: Final = 4 << 20
+SEARCHED_BYTES: Final = 4 << 20
 """Bytes before the end of a log that are searched: several hundred lines of each of several hundred ranks."""
 
 RECENT: Final = 200

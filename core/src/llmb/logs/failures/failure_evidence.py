@@ -10,10 +10,10 @@ from llmb.logs.failures.exceptions import find_errors, read_tail
 from llmb.logs.rank_labels import split_label
 from llmb.logs.read_blocks import end_of, read_part
 
-TAIL = 64 << 10
+TAIL_BYTES = 64 << 10
 """Bytes at the end of a log that are read."""
 
-MESSAGE = 4 << 10
+MESSAGE_BYTES = 4 << 10
 """Bytes after the beginning of an exception in which its message may begin."""
 
 LAST_LINES = 3
@@ -22,7 +22,7 @@ LONGEST_LINE = 400
 
 def log_tail(logs: Iterable[Path]) -> str:
     """Return the last error of the first log that has one, else the last lines of the first log that is not empty."""
-    tails = [tail for path in logs if (tail := end_of(path, TAIL)).strip()]
+    tails = [tail for path in logs if (tail := end_of(path, TAIL_BYTES)).strip()]
     for tail in tails:
         if errors := find_errors(tail):
             return as_evidence(errors[-1].line)
@@ -41,7 +41,7 @@ def with_message(path: Path, offset: int, evidence: str) -> str:
     A message may begin with a line end. Launchers label each part of a line that a process writes in several parts,
     so below the name of an exception, the message may begin with the colon.
     """
-    (label, error), *below = map(split_label, plain_text(read_part(path, offset, offset + MESSAGE)).splitlines())
+    (label, error), *below = map(split_label, plain_text(read_part(path, offset, offset + MESSAGE_BYTES)).splitlines())
     texts = filter(None, (as_evidence(line) for of_rank, line in below if of_rank == label))
     text = next(texts, "")
     if not evidence.endswith(":"):

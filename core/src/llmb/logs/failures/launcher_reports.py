@@ -8,7 +8,7 @@ from operator import itemgetter
 
 import attrs
 
-from llmb.logs.failures.earliest_hit import AT_ONCE_S, SIDE_EFFECTS
+from llmb.logs.failures.earliest_hit import SIDE_EFFECTS, SIMULTANEOUS_S
 from llmb.logs.failures.exceptions import TailLine, find_errors, first_exception
 from llmb.logs.failures.signature_search import Hit, line_at
 from llmb.logs.processes import Report, task_of_line
@@ -51,7 +51,7 @@ def follows_report(hit: Hit, reports: Sequence[Hit]) -> bool:
         return True
     text = first.match[0].encode() if first.match else b""
     after_s = seconds_between(text, line_at(hit.path, hit.offset).raw)
-    return after_s is not None and after_s > AT_ONCE_S
+    return after_s is not None and after_s > SIMULTANEOUS_S
 
 
 def find_reported_exception(hit: Hit) -> TailLine | None:

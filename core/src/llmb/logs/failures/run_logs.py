@@ -10,12 +10,12 @@ from typing import Final
 
 import attrs
 
-from llmb.logs.failures.exceptions import SEARCHED, TailLine, exception_in, find_errors, read_tail
+from llmb.logs.failures.exceptions import SEARCHED_BYTES, TailLine, exception_in, find_errors, read_tail
 from llmb.logs.failures.failure_evidence import with_message
 from llmb.logs.failures.launcher_reports import order_reports, read_report
 from llmb.logs.failures.signature_files import known_signatures, signature_of_exception
 from llmb.logs.failures.signature_search import Hit, SignatureSearch, line_at, line_number, search_signatures
-from llmb.logs.processes import NOBODY, Process, Processes
+from llmb.logs.processes import UNKNOWN_PROCESS, Process, Processes
 from llmb.logs.rank_in_file_name import processes_of_logs
 from llmb.logs.read_blocks import read_part, tail_starts
 from llmb.values.failure import Failure, Signature
@@ -64,7 +64,7 @@ class RunLogs:
         offsets, errors = {hit.path: hit.offset for hit in hits}, {}
         for path in self.paths:
             end = offsets.get(path, path.stat().st_size)
-            start = min(end, max(self.starts.get(path, 0), end - SEARCHED))
+            start = min(end, max(self.starts.get(path, 0), end - SEARCHED_BYTES))
             tail = read_part(path, start, end)
             if path in offsets:
                 tail = tail[: tail.rfind(b"\n") + 1]
@@ -82,7 +82,7 @@ class RunLogs:
     @cached_property
     def reports(self) -> Sequence[Hit]:
         """The reports of launchers that name a process, the first one first."""
-        starts = tail_starts(self.paths, self.starts, SEARCHED)
+        starts = tail_starts(self.paths, self.starts, SEARCHED_BYTES)
         return order_reports([hit for path, start in starts.items() for hit in self.search.reports(path, start)])
 
     def process_of_line(self, path: Path, line: bytes) -> Process:
@@ -106,13 +106,15 @@ class RunLogs:
         """Return the failure that a signature describes."""
         return self.failure(hit.signature, hit.path, hit.offset, hit.cause, hit.process)
 
-    def failure_of_exception(self, path: Path, error: TailLine, process: Process = NOBODY) -> Failure:
+    def failure_of_exception(self, path: Path, error: TailLine, process: Process = UNKNOWN_PROCESS) -> Failure:
         """Return the failure that an exception without a signature describes."""
         signature = signature_of_exception(exception_in(error.line))
         failure = self.failure(signature, path, error.offset, signature.cause, process)
         return attrs.evolve(failure, evidence=with_message(path, error.offset, failure.evidence))
 
-    def failure(self, signature: Signature, path: Path, offset: int, cause: str, process: Process = NOBODY) -> Failure:
+    def failure(
+        self, signature: Signature, path: Path, offset: int, cause: str, process: Process = UNKNOWN_PROCESS
+    ) -> Failure:
         """Return a failure with the line at ``offset`` as evidence. ``process`` may name its process."""
         line = line_at(path, offset)
         process = self._processes.complete(process.completed(self.process_of_line(path, line.raw)))

@@ -15,23 +15,23 @@ import attrs
 from llmb.logs.ansi_escapes import PlainText, plain_text
 from llmb.logs.failures.failure_evidence import as_evidence
 from llmb.logs.failures.match_patterns import PatternMatcher, cause_in
-from llmb.logs.processes import NOBODY, Process, expand_ranks
+from llmb.logs.processes import UNKNOWN_PROCESS, Process, expand_ranks
 from llmb.logs.rank_labels import split_label
 from llmb.logs.read_blocks import blocks_of, line_around, read_part
-from llmb.logs.search_many_texts import MOST_TOGETHER, TextSearch
+from llmb.logs.search_many_texts import MAX_TOGETHER, TextSearch
 from llmb.values.failure import Signature
 
-OVERLAP: Final = 4096
+OVERLAP_BYTES: Final = 4096
 """Bytes of a block that are searched again with the next one, so that no signature is lost between two blocks."""
 
-PREFIX: Final = 200
-AROUND: Final = 400
+EVIDENCE_BYTES_BEFORE: Final = 200
+EVIDENCE_BYTES_AFTER: Final = 400
 """Bytes of a line that are shown as evidence before and after the beginning of a signature."""
 
-BEGINNING: Final = 100
-"""Bytes of the beginning of a line that are shown if the signature is further away than `PREFIX`."""
+BEGINNING_BYTES: Final = 100
+"""Bytes of the beginning of a line that are shown if the signature is further away than `EVIDENCE_BYTES_BEFORE`."""
 
-BELOW: Final = 4096
+PATTERN_BYTES: Final = 4096
 """Bytes after the beginning of a signature in which its pattern is searched."""
 
 _FRAME = re.compile(rb'  File "[^"]*", line \d+')  # the line of a traceback above a line of code
@@ -102,7 +102,7 @@ class Hit:
     @property
     def process(self) -> Process:
         """The process that the pattern names, with the first rank of a list of ranks."""
-        return next(self.processes, NOBODY)
+        return next(self.processes, UNKNOWN_PROCESS)
 
     @property
     def processes(self) -> Iterator[Process]:
@@ -130,7 +130,7 @@ class SignatureSearch:
         self._by_text = {each.needle.encode(): each for each in signatures}
         self._patterns = PatternMatcher()
         self._groups = tuple(
-            TextSearch((text for text, each in self._by_text.items() if each.primary is primary), MOST_TOGETHER)
+            TextSearch((text for text, each in self._by_text.items() if each.primary is primary), MAX_TOGETHER)
             for primary in (True, False)
         )
 
@@ -158,7 +158,7 @@ class SignatureSearch:
                     best = min(best or hit, hit, key=attrgetter("kind"))
                     if best.kind <= HitKind.SECONDARY:
                         break
-            start, kept = start + len(block), data[-OVERLAP:]
+            start, kept = start + len(block), data[-OVERLAP_BYTES:]
         return best
 
     def reports(self, path: Path, start: int) -> Iterator[Hit]:
@@ -167,13 +167,13 @@ class SignatureSearch:
             return
         for block in blocks_of(path, start):
             hits = self._hits(path, self._process_search, block, start)
-            yield from (hit for hit in hits if hit.process != NOBODY)
+            yield from (hit for hit in hits if hit.process != UNKNOWN_PROCESS)
             start += len(block)
 
     @functools.cached_property
     def _process_search(self) -> TextSearch | None:
         texts = [text for text, each in self._by_text.items() if _names_a_process(each)]
-        return TextSearch(texts, MOST_TOGETHER) if texts else None
+        return TextSearch(texts, MAX_TOGETHER) if texts else None
 
     def is_report(self, line: bytes) -> bool:
         """Check whether a line contains a signature that is not primary."""
@@ -218,12 +218,12 @@ def _is_warning(hit: Hit, data: bytes, place: int) -> bool:
         return True
     if hit.signature.report or hit.signature.needle.startswith("\n") or (hit.match and "\n" in hit.match[0]):
         return False
-    first = max(0, place - OVERLAP)
+    first = max(0, place - OVERLAP_BYTES)
     begin = max(first, *(data.rfind(end, first, place) + 1 for end in (b"\n", b"\r")))
     before = plain_text(data[begin:place])
     if _OF_NCCL in before:
         return False
-    has_level = any(_WARNING.search(part) for part in (before[:PREFIX], before[-PREFIX:]))
+    has_level = any(_WARNING.search(part) for part in (before[:EVIDENCE_BYTES_BEFORE], before[-EVIDENCE_BYTES_BEFORE:]))
     _, after = _around(hit.path, data, hit.offset - place, place)
     return has_level or _RETRIED in _LINE_END.split(after, 1)[0]
 
@@ -235,7 +235,7 @@ def _below_code(hit: Hit, later: Iterator[Hit], data: bytes, begin: int) -> Hit:
         """Return the label of the line, and whether the line is code: below the line of a frame."""
         line = data.rfind(b"\n", 0, hit.offset - begin) + 1
         above = data.rfind(b"\n", 0, max(0, line - 1)) + 1
-        label, _ = split_label(plain_text(data[line : line + PREFIX]))
+        label, _ = split_label(plain_text(data[line : line + EVIDENCE_BYTES_BEFORE]))
         return label, _FRAME.search(plain_text(data[above:line])) is not None
 
     label, is_code = read_line(hit)
@@ -259,15 +259,17 @@ def _names_a_process(signature: Signature) -> bool:
 
 
 def _around(path: Path, data: bytes, begin: int, place: int) -> tuple[bytes, bytes]:
-    """Return `PREFIX` bytes before a place in ``data`` and `BELOW` bytes from there on.
+    """Return `EVIDENCE_BYTES_BEFORE` bytes before a place in ``data`` and `PATTERN_BYTES` bytes from there on.
 
     Only places near the ends of ``data`` are read from the file again, because a log may have a hit in each line.
     """
-    first, end = place - PREFIX, place + BELOW
+    first, end = place - EVIDENCE_BYTES_BEFORE, place + PATTERN_BYTES
     if first >= 0 and end <= len(data):
         return data[first:place], data[place:end]
     offset = begin + place
-    return read_part(path, max(0, offset - PREFIX), offset), read_part(path, offset, offset + BELOW)
+    return read_part(path, max(0, offset - EVIDENCE_BYTES_BEFORE), offset), read_part(
+        path, offset, offset + PATTERN_BYTES
+    )
 
 
 @functools.lru_cache(maxsize=1024)  # the parts around neighbouring hits have most lines in common
@@ -278,8 +280,8 @@ def text_of(line: bytes) -> str:
 
 def line_at(path: Path, offset: int) -> LogLine:
     """Return the line at ``offset``. Of a long line, the text has the beginning and the part around that byte."""
-    prefix, rest, ends = line_around(path, offset, OVERLAP, AROUND)
-    shown = prefix if len(prefix) <= PREFIX else prefix[:BEGINNING].rpartition(b" ")[0] + b" ... "
+    prefix, rest, ends = line_around(path, offset, OVERLAP_BYTES, EVIDENCE_BYTES_AFTER)
+    shown = prefix if len(prefix) <= EVIDENCE_BYTES_BEFORE else prefix[:BEGINNING_BYTES].rpartition(b" ")[0] + b" ... "
     return LogLine(offset + ends, prefix + rest, as_evidence(shown + rest), len(as_evidence(shown + b"|")) - 1)
 
 

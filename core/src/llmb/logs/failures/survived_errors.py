@@ -12,10 +12,10 @@ from llmb.logs.failures.exceptions import AT_THE_END, read_tail
 from llmb.logs.rank_labels import split_label
 from llmb.logs.read_blocks import blocks_of, read_part
 
-AROUND: Final = 16 << 10
+BYTES_AROUND: Final = 16 << 10
 """Bytes before an error that may contain its traceback, and after it that may contain ordinary lines."""
 
-LONGEST: Final = 4096
+MAX_LINE_BYTES: Final = 4096
 """Bytes of a line that the next block may continue."""
 
 _OF_RANK = re.compile(rb"\s*\d+: |\[\d+,")
@@ -42,8 +42,8 @@ def _continuation_after(path: Path, offset: int) -> int | None:
     it caused, ended the process. An error without a label before labelled lines is that of a command of the job's
     script, which then started the ranks.
     """
-    start = max(0, offset - AROUND)
-    lines = read_tail(read_part(path, start, offset + AROUND))
+    start = max(0, offset - BYTES_AROUND)
+    lines = read_tail(read_part(path, start, offset + BYTES_AROUND))
     label = next((line.label for line in reversed(lines) if start + line.offset <= offset), b"")
     rest = [*dropwhile(lambda line: start + line.offset + len(line.line) <= offset, lines)]
     own = [line for line in rest if line.label == label]
@@ -65,5 +65,5 @@ def _last_places(path: Path, text: bytes, start: int) -> dict[bytes, int]:
         for match in re.finditer(re.escape(text), plain.text):
             line = plain.text[plain.text.rfind(b"\n", 0, match.start()) + 1 : match.end()]
             places[split_label(line)[0]] = begin + plain.place_in_log(match.start())
-        start, kept = start + len(block), data[data.rfind(b"\n") + 1 :][-LONGEST:]
+        start, kept = start + len(block), data[data.rfind(b"\n") + 1 :][-MAX_LINE_BYTES:]
     return places

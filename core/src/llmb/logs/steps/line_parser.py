@@ -14,11 +14,11 @@ from llmb.logs.steps.restarts import Numbering
 from llmb.logs.time_limit import check_time
 from llmb.values.steps import LogParser, Notice, Step
 
-BEFORE = 4 << 10
-AFTER = 16 << 10
+BYTES_BEFORE = 4 << 10
+BYTES_AFTER = 16 << 10
 """Bytes of a line that are read before and after a needle, so that memory does not depend on the length of a line."""
 
-SHORT = 512
+FIRST_SEARCH_BYTES = 512
 """Bytes of the first search for other needles."""
 
 
@@ -36,7 +36,7 @@ class _Log:
 
     def keep(self, data: bytes, first: int, begin: int) -> None:
         """Keep data from ``begin`` on for the next block, and the text before that. This text begins at ``first``."""
-        self.before = (self.before + data[max(first, begin - BEFORE) : begin])[-BEFORE:]
+        self.before = (self.before + data[max(first, begin - BYTES_BEFORE) : begin])[-BYTES_BEFORE:]
         self.rest = data[begin:]
 
 
@@ -44,8 +44,9 @@ class LineParser(LogParser):
     """Base class of a `LogParser` for which a plugin implements only the meaning of a line.
 
     Set ``needles`` and implement `read_line`, which receives each line that contains a needle. Lines end with LF, CRLF
-    or CR (a progress bar). Of a long line, at most `BEFORE` bytes before the needle and `AFTER` bytes after it are
-    read. Terminal escapes are removed first. The steps and notices are the same however the bytes are cut into blocks.
+    or CR (a progress bar). Of a long line, at most `BYTES_BEFORE` bytes before the needle and `BYTES_AFTER` bytes after
+    it are read. Terminal escapes are removed first. The steps and notices are the same however the bytes are cut into
+    blocks.
 
     `llmb.logs.steps.restarts` distinguishes steps that are printed again from the steps of a new run, for each source
     and for each rank that labels its lines (`llmb.logs.rank_labels`) or that `read_line` sets as ``Step.rank``.
@@ -80,9 +81,9 @@ class LineParser(LogParser):
         return self.read_line(line)
 
     def text_before(self) -> bytes:
-        """Return the last `BEFORE` bytes before the current line, for records that span several lines."""
+        """Return the last `BYTES_BEFORE` bytes before the current line, for records that span several lines."""
         earlier, data, first, start = self.__before
-        return (earlier + data[max(first, start - BEFORE) : start])[-BEFORE:]
+        return (earlier + data[max(first, start - BYTES_BEFORE) : start])[-BYTES_BEFORE:]
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
         """Return the steps and notices that this block completes.
@@ -140,7 +141,7 @@ class LineParser(LogParser):
             self.__before = log.before, data, first, start
             self.__read(self.read_line, data[start:end], log, found)
             begin = end
-        begin = max(begin, len(data) - BEFORE - max(map(len, self.needles), default=0))
+        begin = max(begin, len(data) - BYTES_BEFORE - max(map(len, self.needles), default=0))
         log.keep(data, first, max(begin, data.rfind(b"\n", begin) + 1))
 
     def __needle_places(self, data: bytes, begin: int) -> Iterator[int]:
@@ -157,7 +158,7 @@ class LineParser(LogParser):
             for place in places:
                 yield place
                 if self.needles != needles:
-                    begin, length = place + 1, SHORT
+                    begin, length = place + 1, FIRST_SEARCH_BYTES
                     break
 
     def __read(
@@ -199,10 +200,10 @@ def _line_around(data: bytes, place: int, begin: int) -> tuple[int, int]:
 
     The part of the line before ``begin`` and parts of a long line do not count.
     """
-    low = max(begin, place - BEFORE)
+    low = max(begin, place - BYTES_BEFORE)
     start = data.rfind(b"\n", low, place) + 1 or low
-    end = data.find(b"\n", place, place + AFTER)
-    return start, place + AFTER if end < 0 and place + AFTER <= len(data) else end
+    end = data.find(b"\n", place, place + BYTES_AFTER)
+    return start, place + BYTES_AFTER if end < 0 and place + BYTES_AFTER <= len(data) else end
 
 
 def _as_notice(item: object) -> Notice:

@@ -12,13 +12,13 @@ from llmb.logs.rank_in_file_name import processes_of_logs
 from llmb.values.frozen import FrozenMap
 from llmb.values.steps import Notice, RankTimes, Step
 
-MOST_STEPS: Final = 200
+MAX_STEPS: Final = 200
 """The last steps of each process that are kept, so that thousands of ranks need little memory."""
 
 LoggedRank = tuple[str, int | None]
 """The log of a process and its rank."""
 
-StepTime = tuple[int, float]
+NumberedStepTime = tuple[int, float]
 """The number of a step and its time in seconds."""
 
 NO_HOSTS: Final[Mapping[int, str]] = FrozenMap()
@@ -33,8 +33,8 @@ class RankSteps:
     """The last step times of each process in the logs of one run."""
 
     def __init__(self) -> None:
-        self._times: dict[LoggedRank, deque[StepTime]] = {}
-        self._printed_for_all: dict[LoggedRank, deque[StepTime]] = {}
+        self._times: dict[LoggedRank, deque[NumberedStepTime]] = {}
+        self._printed_for_all: dict[LoggedRank, deque[NumberedStepTime]] = {}
         self._attempt = 0
 
     def add(self, items: Sequence[Step | Notice], source: str) -> None:
@@ -72,8 +72,8 @@ class RankSteps:
         return found
 
 
-def _append(times: dict[LoggedRank, deque[StepTime]], rank: LoggedRank, time: StepTime) -> None:
+def _append(times: dict[LoggedRank, deque[NumberedStepTime]], rank: LoggedRank, time: NumberedStepTime) -> None:
     """Add a step time of a rank, except one that is printed twice."""
-    of_rank = times.setdefault(rank, deque(maxlen=MOST_STEPS))
+    of_rank = times.setdefault(rank, deque(maxlen=MAX_STEPS))
     if not of_rank or of_rank[-1] != time:
         of_rank.append(time)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from llmb.logs.steps.nan_steps import NanSteps
-from llmb.logs.steps.steps_of_lowest_rank import Place, SortedSteps, find_place
+from llmb.logs.steps.steps_of_lowest_rank import ProcessOrder, SortedSteps, process_order
 from llmb.values.steps import Notice, NoticeKind, Step
 from llmb.values.texts.error_text import format_value
 
-MOST_NOTICES = 1000
+MAX_NOTICES = 1000
 """Different notices of a run that are kept."""
 
 
@@ -30,7 +30,7 @@ class StepSeries:
         self._notices: dict[Notice, None] = {}
         self._nan_steps = NanSteps()
         self._sources: set[str] = set()
-        self._places: dict[str, dict[int | None, Place]] = {}
+        self._places: dict[str, dict[int | None, ProcessOrder]] = {}
         self._last: dict[str, Step] = {}
         self._checkpoints: set[tuple[str, int, Notice]] = set()
         self._announced_steps: int | None = None
@@ -56,7 +56,7 @@ class StepSeries:
             rank = item.rank
             place = places.get(rank)
             if place is None:
-                place = places[rank] = find_place(source, rank)
+                place = places[rank] = process_order(source, rank)
             steps.put(item, place)
             last = item
             if item.loss != item.loss:  # only NaN differs from itself
@@ -76,7 +76,7 @@ class StepSeries:
     def _note(self, notice: Notice, source: str, last: Step) -> None:
         if notice.kind == "total steps":
             self._announced_steps = notice.value
-        if len(self._notices) < MOST_NOTICES:
+        if len(self._notices) < MAX_NOTICES:
             self._notices[notice] = None
         if notice.kind == "nan":  # of the step before it
             self._nan_steps.add(last.step, (source, last.rank))

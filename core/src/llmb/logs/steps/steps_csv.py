@@ -17,11 +17,11 @@ StepColumns = dict[str, list[float | None]]
 def steps_csv(steps: Iterable[Step]) -> str:
     """Return a CSV with one line per step: the common columns, then everything else that was printed."""
     rows = [(step, {name: getattr(step, name) for name in COLUMNS}) for step in steps]
-    more = sorted({name for step, _ in rows for name in step.figures} - {*COLUMNS})
+    more = sorted({name for step, _ in rows for name in step.other_values} - {*COLUMNS})
     text = io.StringIO()
     writer = csv.DictWriter(text, [*COLUMNS, *more], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(dict(step.figures) | row for step, row in rows)
+    writer.writerows(dict(step.other_values) | row for step, row in rows)
     return text.getvalue()
 
 

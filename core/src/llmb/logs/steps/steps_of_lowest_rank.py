@@ -10,7 +10,7 @@ from typing import overload
 from llmb.logs.steps.restarts import NEWEST_FIRST
 from llmb.values.steps import Step, find_log_interval
 
-Place = tuple[bool, bool, int, tuple[str | int, ...]]
+ProcessOrder = tuple[bool, bool, int, tuple[str | int, ...]]
 """The place of a process among those of a run, which is the same in whatever order their logs are read."""
 
 
@@ -27,11 +27,11 @@ class SortedSteps(Sequence[Step]):
         self.numbers: list[int] = []
         """The number of each step, in ascending order."""
         self._steps: list[Step] = []
-        self._places: list[Place] = []
+        self._places: list[ProcessOrder] = []
         self._only_fell_from: int | None = None
-        self._falls: dict[Place, int] = {}  # of processes whose last numbers each were below all earlier ones
+        self._falls: dict[ProcessOrder, int] = {}  # of processes whose last numbers each were below all earlier ones
 
-    def put(self, step: Step, process: Place) -> None:
+    def put(self, step: Step, process: ProcessOrder) -> None:
         """Add a step of a process, or replace the step of the same number of this process or of a later one."""
         number, numbers = step.step, self.numbers
         if not numbers or number > numbers[-1]:
@@ -98,13 +98,13 @@ class SortedSteps(Sequence[Step]):
             loss=step.loss,
             tflops_per_gpu=step.tflops_per_gpu,
             tokens_per_s_per_gpu=step.tokens_per_s_per_gpu,
-            figures=step.figures,
+            other_values=step.other_values,
             mean_of=number - before,
             attempt=step.attempt,
         )
 
 
-def find_place(source: str, rank: int | None) -> Place:
+def process_order(source: str, rank: int | None) -> ProcessOrder:
     """Return the place of a process. A step of unknown source and rank, from the end of all logs, is last."""
     name = tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", source))  # rank9 before rank10
     return not source and rank is None, rank is None, rank or 0, name

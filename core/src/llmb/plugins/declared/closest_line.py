@@ -6,8 +6,8 @@ from typing import Final
 
 import attrs
 
-from llmb.plugins.declared.field_patterns import LogFields
-from llmb.plugins.declared.line_patterns import NUMBER_ENDS, LogLine, Piece
+from llmb.plugins.declared.field_patterns import FieldPatterns
+from llmb.plugins.declared.line_patterns import NUMBER_ENDS, LinePattern, Piece
 from llmb.plugins.declared.log_format import LogFormat
 
 WIDTH: Final = 100
@@ -36,7 +36,7 @@ def describe_difference(log: LogFormat, lines: Sequence[str]) -> str:
     return "\n  ".join([*found, *(_describe_fields(fields, lines) for fields in log.fields)])
 
 
-def _describe_line(line: LogLine, lines: Sequence[str]) -> str:
+def _describe_line(line: LinePattern, lines: Sequence[str]) -> str:
     found = [_compare(line, text) for text in lines]
     best = max(found, key=lambda each: (each.agreeing, each.similar))
     number = found.index(best)
@@ -57,7 +57,7 @@ def _describe_piece(piece: Piece) -> str:
     return "a blank" if piece.text == " " else f'"{piece.text}"'
 
 
-def _compare(line: LogLine, text: str) -> _Difference:
+def _compare(line: LinePattern, text: str) -> _Difference:
     """Return the difference between a log line and a line of [log]."""
     data = text.encode()
     pieces = [(piece, part) for part in line.parts for piece in part]
@@ -87,7 +87,7 @@ def _common_length(expected: bytes, found: bytes) -> int:
     return next((index for index, (a, b) in pairs if a != b), min(len(expected), len(found)))
 
 
-def _describe_fields(fields: LogFields, lines: Sequence[str]) -> str:
+def _describe_fields(fields: FieldPatterns, lines: Sequence[str]) -> str:
     where = fields.needle.decode(errors="replace")
     for number, text in enumerate(lines, 1):
         if where in text:

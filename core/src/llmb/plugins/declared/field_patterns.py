@@ -13,7 +13,7 @@ WHERE = "where"
 
 
 @attrs.frozen
-class LogFields:
+class FieldPatterns:
     """A table of [log] fields: a pattern for each name, and the text that the line contains."""
 
     patterns: Mapping[str, re.Pattern[bytes]]
@@ -38,7 +38,7 @@ class LogFields:
         return found or None
 
 
-def compile_fields(table: Mapping[str, str], key: str) -> LogFields:
+def compile_fields(table: Mapping[str, str], key: str) -> FieldPatterns:
     """Return the compiled fields. Raise SpecError with the errors of the table, at ``key``."""
     where = table.get(WHERE, "")
     errors = []
@@ -50,7 +50,7 @@ def compile_fields(table: Mapping[str, str], key: str) -> LogFields:
     if errors:
         raise SpecError(*errors)
     patterns = {name: _compile(name, text) for name, text in table.items() if name != WHERE}
-    return LogFields(patterns, where.encode())
+    return FieldPatterns(patterns, where.encode())
 
 
 def _compile(name: str, text: str) -> re.Pattern[bytes]:

@@ -24,7 +24,7 @@ from llmb.values.run import Run
 from llmb.values.steps import LogParser
 
 
-class Declared(FrameworkHooks[Any]):
+class DeclaredFramework(FrameworkHooks[Any]):
     """A framework whose command, log and recipes are the data of a file."""
 
     def __init__(self, path: Path) -> None:

@@ -79,7 +79,7 @@ class Piece:
 
 
 @attrs.frozen
-class LogLine:
+class LinePattern:
     """A compiled line of [log]. ``parts`` are separated by ``...``; ``needle`` is a text that the log line contains."""
 
     text: str
@@ -106,7 +106,7 @@ class LogLine:
         return found
 
 
-def compile_line(text: str, key: str) -> LogLine:
+def compile_line(text: str, key: str) -> LinePattern:
     """Return the compiled line. Raise SpecError with its error, at ``key``."""
     pieces = groupby(_pieces(text, key), key=lambda piece: piece.text == SKIP)
     parts = tuple(tuple(part) for is_skip, part in pieces if not is_skip)
@@ -118,7 +118,7 @@ def compile_line(text: str, key: str) -> LogLine:
     if len(needle) < SHORTEST_NEEDLE:
         message = f"no text of {SHORTEST_NEEDLE} characters or more, by which llmb finds the line"
         raise SpecError(Fault(message=message, key=key, expected='a line such as "iter {step}: loss {loss}"'))
-    return LogLine(text, parts, names, tuple(map(_compile, parts)), needle.encode())
+    return LinePattern(text, parts, names, tuple(map(_compile, parts)), needle.encode())
 
 
 def _pieces(text: str, key: str) -> Iterator[Piece]:

@@ -2,9 +2,9 @@
 
 import attrs
 
-from llmb.plugins.declared.field_patterns import LogFields, compile_fields
+from llmb.plugins.declared.field_patterns import FieldPatterns, compile_fields
 from llmb.plugins.declared.framework_tables import LogTable
-from llmb.plugins.declared.line_patterns import LogLine, compile_line
+from llmb.plugins.declared.line_patterns import LinePattern, compile_line
 from llmb.plugins.declared.value_names_and_units import NUMBERS, check_names, check_unit, check_units_of_line
 from llmb.values.errors import Fault, collect_errors
 
@@ -14,13 +14,13 @@ class LogFormat:
     """The lines of a log, as text or as fields, and the texts that mark the end or a loss of NaN."""
 
     table: LogTable
-    lines: tuple[LogLine, ...]
-    fields: tuple[LogFields, ...]
+    lines: tuple[LinePattern, ...]
+    fields: tuple[FieldPatterns, ...]
     end: tuple[bytes, ...]
     nan: tuple[bytes, ...]
 
     @property
-    def readers(self) -> tuple[LogLine | LogFields, ...]:
+    def readers(self) -> tuple[LinePattern | FieldPatterns, ...]:
         """The lines and the fields, in order."""
         return (*self.lines, *self.fields)
 

@@ -18,7 +18,7 @@ from llmb.plugins.declared.value_names_and_units import (
     TOKENS_PER_S_PER_GPU,
 )
 from llmb.values.run import Run
-from llmb.values.steps import MOST_STEPS, Notice, Step
+from llmb.values.steps import MAX_STEPS, Notice, Step
 
 
 @attrs.define
@@ -76,7 +76,7 @@ class DeclaredLog(LineParser):
     def _take(self, values: dict[str, float]) -> Iterator[Step | Notice]:
         """Begin a step with these values, or add them to the latest one."""
         total = values.pop("total_steps", math.nan)
-        if 0 < total < MOST_STEPS and total != self._total:
+        if 0 < total < MAX_STEPS and total != self._total:
             self._total = int(total)
             yield Notice(kind="total steps", value=self._total)
         if not values:
@@ -116,7 +116,7 @@ class DeclaredLog(LineParser):
             loss=values.get("loss"),
             tflops_per_gpu=_per_gpu(values, "tflops", TFLOPS_PER_GPU, run),
             tokens_per_s_per_gpu=_per_gpu(values, "tokens_per_s", TOKENS_PER_S_PER_GPU, run),
-            figures={name: value for name, value in values.items() if name not in KNOWN},
+            other_values={name: value for name, value in values.items() if name not in KNOWN},
             mean_of=mean_of,
         )
 
@@ -126,7 +126,7 @@ def _step_number(values: Mapping[str, float], run: Run[Any] | None) -> int | Non
     number = values.get("step", math.nan)
     if run and math.isfinite(samples := values.get("samples", math.nan)):
         number = math.floor(samples / run.parallelism.global_batch_size)
-    return int(number) if 0 <= number < MOST_STEPS and float(number).is_integer() else None
+    return int(number) if 0 <= number < MAX_STEPS and float(number).is_integer() else None
 
 
 def _elapsed_s(before: float, now: float) -> float:

@@ -19,7 +19,7 @@ from llmb.values.types.check_types import decode
 
 
 @attrs.frozen(kw_only=True)
-class ReadFile:
+class LoadedFrameworkFile:
     """A declared framework as it was read: its tables, its compiled log, and its text.
 
     ``texts`` has the texts of the files that it names, and of all shared parts of recipes.
@@ -42,7 +42,7 @@ class ReadFile:
         return {self.name: self.file.recipe} if self.file.recipe else self.file.recipes
 
 
-def read_file(path: Path) -> ReadFile:
+def read_file(path: Path) -> LoadedFrameworkFile:
     """Return a declared framework. Raise PluginError with all errors of its file."""
     text = read_text(path, PluginError)
     shared = read_shared(path.parent, PluginError)
@@ -64,7 +64,7 @@ def read_file(path: Path) -> ReadFile:
     if log is None or wrong:
         raise PluginError(*located(wrong, str(path)))
     used = {f"shared/{name}.toml": each for name, each in shared.items()} if "shared" in text else {}
-    return ReadFile(path=path, file=file, log=log, text=text, texts=FrozenMap({**texts, **used}))
+    return LoadedFrameworkFile(path=path, file=file, log=log, text=text, texts=FrozenMap({**texts, **used}))
 
 
 def _check_kind(tables: Mapping[str, Any], path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import attrs
 
 from llmb.plugins.declared.framework import as_image
-from llmb.plugins.declared.read_file import ReadFile, read_file
+from llmb.plugins.declared.read_file import LoadedFrameworkFile, read_file
 from llmb.plugins.find_plugins import PluginEntry
 from llmb.recipes.read_recipe import build_recipe
 from llmb.values.errors import Fault, LlmbError, RecipeError, located
@@ -47,7 +47,7 @@ def build_declared_recipe(plugin: PluginEntry, name: str) -> Recipe:
     return attrs.evolve(recipe, copy=_copy(read, chosen))
 
 
-def _missing(read: ReadFile, name: str) -> Fault:
+def _missing(read: LoadedFrameworkFile, name: str) -> Fault:
     if not read.recipes:
         expected = "a table [recipe], without which llmb can only parse logs"
         return Fault(message="required table is missing", key="recipe", expected=expected)
@@ -57,7 +57,7 @@ def _missing(read: ReadFile, name: str) -> Fault:
     return unknown_name(f"no recipe {name!r}", name, read.recipes)
 
 
-def _copy(read: ReadFile, recipe: str) -> RecipeCopy:
+def _copy(read: LoadedFrameworkFile, recipe: str) -> RecipeCopy:
     files: Mapping[str, str] = {read.path.name: read.text, **read.texts}
     return RecipeCopy(
         address=f"./{FOLDER}/{read.path.name}#{recipe}",

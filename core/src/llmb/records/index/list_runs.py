@@ -13,7 +13,7 @@ import attrs
 from llmb.paths import runs_folder
 from llmb.records.create_records import complete_stale_sweeps
 from llmb.records.find_record_by_id import folder_names, is_record
-from llmb.records.index.run_filters import Condition, as_storable_text, check_sort_key, parse_filters
+from llmb.records.index.filters_and_sort_keys import Condition, as_storable_text, check_sort_key, parse_filters
 from llmb.records.index.runs_database import Row, RunsDatabase, columns_of, open_database, open_in_memory
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult, read_result

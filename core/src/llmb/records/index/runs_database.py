@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from llmb.paths import home_folder
-from llmb.records.index.run_filters import Condition, as_sortable_time, as_storable_text
+from llmb.records.index.filters_and_sort_keys import Condition, as_sortable_time, as_storable_text
 from llmb.records.result import RunResult
 from llmb.values.types.check_types import encode
 from llmb.values.types.numbers import LARGEST

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import get_args
 
+from llmb.records.index.filters_and_sort_keys import Condition, is_filter, parse_filters, split_filters
 from llmb.records.index.list_runs import find_runs, select_records
-from llmb.records.index.run_filters import Condition, is_filter, parse_filters, split_filters
 from llmb.records.result import RunResult, find_run
 from llmb.values.errors import Fault, RecordError, SpecError
 from llmb.values.run_states import END_STATES, RunState

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import attrs
 
-from llmb.analysis.metrics import measure_run
+from llmb.analysis.metrics import compute_run_metrics
 from llmb.analysis.time_left import estimate_duration_s, find_limit_step
 from llmb.analysis.valid_range import STEP_TIME_S, possible
 from llmb.files import file_exists, open_regular
@@ -229,5 +229,5 @@ class LogCopies:
         """
         if step is None or self._peak_flops is None or possible(step.time_s, STEP_TIME_S) is None:
             return None
-        mfu = measure_run(self._plan.run, step.time_s, step.tflops_per_gpu, self._peak_flops).mfu
+        mfu = compute_run_metrics(self._plan.run, step.time_s, step.tflops_per_gpu, self._peak_flops).mfu
         return mfu if mfu is not None and mfu <= 1 else None

@@ -11,7 +11,7 @@ LINE_BYTES = 1024
 `print(os.environ)`.
 """
 
-MOST_RESTS = 16
+MAX_RESTS = 16
 """Rests per rank that are expected after another line of the rank, such as one of its standard error."""
 
 SHORTEST = 6
@@ -56,7 +56,7 @@ class CutLines:
         for rest in rests:
             if text.startswith(rest):
                 masked[: len(rest)] = b"*" * len(rest)
-        expected = [rest for rest in rests if len(rest) >= SHORTEST and not text.startswith(rest)][-MOST_RESTS:]
+        expected = [rest for rest in rests if len(rest) >= SHORTEST and not text.startswith(rest)][-MAX_RESTS:]
         if is_cut:
             for size in range(min(self._longest - 1, LINE_BYTES), 0, -1):
                 part = text[-size:]

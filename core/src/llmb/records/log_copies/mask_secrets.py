@@ -15,9 +15,9 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
-from llmb.logs.search_many_texts import MOST_TOGETHER, search_for
+from llmb.logs.search_many_texts import MAX_TOGETHER, search_for
 from llmb.records.log_copies.mask_cut_lines import SHORTEST, CutLines, begin_of_unfinished_line
-from llmb.records.log_copies.token_shapes import CUT_OFF, ENDS_IN_WORD, LONGEST, TOKENS, UNFINISHED
+from llmb.records.log_copies.token_shapes import CUT_OFF, ENDS_IN_WORD, LONGEST_MATCH_BYTES, TOKENS, UNFINISHED
 from llmb.values.secret_names import SECRET_NAME
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -86,7 +86,7 @@ class SecretMask:
 
     def _present(self, data: bytes) -> Iterator[re.Pattern[bytes]]:
         """Yield the secrets of which data has a part. Most blocks have none, which one search shows."""
-        if not search_for(self._search_texts, MOST_TOGETHER).find_all(data):
+        if not search_for(self._search_texts, MAX_TOGETHER).find_all(data):
             return
         if any(value in data for value in self._known):
             yield self._values
@@ -96,7 +96,7 @@ class SecretMask:
 def _begin_of_unfinished_secret(data: bytes, secrets: Iterable[bytes], unfinished: re.Pattern[bytes]) -> int:
     """Return the offset at the end of data at which one of these secrets or patterns begins, or the end of data."""
     begin = len(data) - max((_overlap(data, secret) for secret in secrets), default=0)
-    found = unfinished.search(data, max(0, len(data) - LONGEST - len(b"://")))
+    found = unfinished.search(data, max(0, len(data) - LONGEST_MATCH_BYTES - len(b"://")))
     return min(begin, found.start()) if found else begin
 
 

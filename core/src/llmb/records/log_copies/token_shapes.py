@@ -49,12 +49,12 @@ def _begin(prefix: bytes) -> bytes:
 TOKENS = {prefix: re.compile(_begin(prefix) + rest) for prefix, rest in (_SHAPES | _AMBIGUOUS_SHAPES).items()} | _URL
 """The expressions of whole tokens by the text that each contains. A group, if any, is the part to mask."""
 
-LONGEST = _LONGEST_USER + 1 + LONGEST_TOKEN
+LONGEST_MATCH_BYTES = _LONGEST_USER + 1 + LONGEST_TOKEN
 """The most bytes after the text of an expression: a user, a colon and a password."""
 
 UNFINISHED = re.compile(
     rb"(?:(?:%s)%s{0,%d}|://%s{0,%d})\Z"
-    % (b"|".join(_SHAPES | _AMBIGUOUS_SHAPES), _WORD, LONGEST_TOKEN - 1, _AUTHORITY, LONGEST)
+    % (b"|".join(_SHAPES | _AMBIGUOUS_SHAPES), _WORD, LONGEST_TOKEN - 1, _AUTHORITY, LONGEST_MATCH_BYTES)
 )
 """What the next block may complete to a token."""
 

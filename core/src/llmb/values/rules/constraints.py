@@ -80,22 +80,22 @@ def check_experts(run: Run[Any]) -> tuple[Fault, ...]:
 
 
 def forbid_options(
-    names: Iterable[str], decided: Mapping[str, str], *, table: str = "framework.config"
+    names: Iterable[str], set_by_llmb: Mapping[str, str], *, table: str = "framework.config"
 ) -> tuple[Fault, ...]:
     """Return the errors of `forbid_key` for these keys of a table of the spec."""
-    found = (forbid_key(name, decided, key=f"{table}.{name}") for name in names)
+    found = (forbid_key(name, set_by_llmb, key=f"{table}.{name}") for name in names)
     return tuple(fault for fault in found if fault)
 
 
-def forbid_key(name: str, decided: Mapping[str, str], *, key: str) -> Fault | None:
+def forbid_key(name: str, set_by_llmb: Mapping[str, str], *, key: str) -> Fault | None:
     """Return the error of a trainer's setting that is malformed, or that llmb sets from the rest of the spec.
 
-    ``decided`` maps the dotted names of such settings, or of tables of them, to the key of the spec that decides them,
+    ``set_by_llmb`` maps the dotted names of such settings, or of tables of them, to the key of the spec that sets them,
     or to an empty string. ``name`` is the setting's dotted name, ``key`` its key in the spec.
     """
     if not DOTTED_KEY.fullmatch(name):
         return Fault(message="invalid key", key=key, expected="names with dots between them, without blanks")
-    for each, by in decided.items():
+    for each, by in set_by_llmb.items():
         if name == each or name.startswith(f"{each}."):
             message = "llmb sets this key" if by else "llmb sets this key; remove it"
             return Fault(message=message, key=key, expected=f"{by} instead" if by else None)
@@ -105,13 +105,13 @@ def forbid_key(name: str, decided: Mapping[str, str], *, key: str) -> Fault | No
     return None
 
 
-def forbid_env(run: Run[Any], decided: Mapping[str, str]) -> tuple[Fault, ...]:
+def forbid_env(run: Run[Any], set_by_llmb: Mapping[str, str]) -> tuple[Fault, ...]:
     """Return an error for each variable of the spec's [env] that the framework must set itself.
 
-    ``decided`` maps the names of such variables to the reason.
+    ``set_by_llmb`` maps the names of such variables to the reason.
     """
     return tuple(
         Fault(message=f"{name} must not be set, because {reason}; remove it", key=f"env.{name}")
-        for name, reason in decided.items()
+        for name, reason in set_by_llmb.items()
         if name in run.env
     )

@@ -19,7 +19,7 @@ LONGEST_TEXT = 500
 LONGEST_VALUE = 60
 """Characters of a value in a message."""
 
-MOST_ITEMS = LONGEST_VALUE // 3 + 1
+MAX_ITEMS = LONGEST_VALUE // 3 + 1
 """Items of a list that may be visible: each takes at least three characters, with its comma and blank."""
 
 URL_PASSWORD = re.compile(r"(?<=://)(?P<user>[^\s/:@]*):[^\s/]+(?=@)")
@@ -95,7 +95,7 @@ def format_value(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{...}"
     if isinstance(value, list | tuple):
-        return _cut(f"[{', '.join(map(format_value, value[:MOST_ITEMS]))}]")
+        return _cut(f"[{', '.join(map(format_value, value[:MAX_ITEMS]))}]")
     if isinstance(value, str):
         text = json.dumps(hide_passwords(value)[:LONGEST_VALUE], ensure_ascii=False)  # JSON escapes what TOML does
         return _cut("".join(map(_visible, text)))

@@ -91,7 +91,7 @@ class Hosts(SchedulerHooks[HostsOptions]):
             text=job_script(job, hosts, target),
             files=job.files,
             logs=phase_logs(job),
-            provenance=f"{job.directory}/provenance",
+            provenance_file=f"{job.directory}/provenance",
             time_limit_s=job.time_limit_s,
             grace_s=target.options.grace_s + 30,  # more than the grace after which the script ends its ranks
             hosts=hosts[1:],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llmb import Run, merged, with_paths
+from llmb import Run, merge_tables, with_paths
 
 
 def job_config(run: Run[Any], folders: Mapping[str, str]) -> dict[str, Any]:
@@ -13,12 +13,12 @@ def job_config(run: Run[Any], folders: Mapping[str, str]) -> dict[str, Any]:
 
     ``{checkout}``, ``{dataset}`` and ``{tokenizer}`` in a string are replaced by these folders.
     """
-    return dict(with_paths(merged(chosen_tables(run), _run_tables(run, folders)), run.paths, names=folders))
+    return dict(with_paths(merge_tables(chosen_tables(run), _run_tables(run, folders)), run.paths, names=folders))
 
 
 def chosen_tables(run: Run[Any]) -> Mapping[str, Any]:
     """Return the tables of the recipe, overridden by those of the spec."""
-    return merged(run.settings["config"], run.options.config)
+    return merge_tables(run.settings["config"], run.options.config)
 
 
 def log_interval(run: Run[Any]) -> int | None:

@@ -17,7 +17,7 @@ _BATCH = re.compile(
     rb"local batch size (\d{1,9}), .*gradient accumulation steps (\d{1,9}), sequence length (\d{1,9})\b"
 )
 _SHARING_GPUS = re.compile(rb"\bpp=(\d{1,9}), .*\bcp=(\d{1,9}), tp=(\d{1,9})\b")
-_MOST_STEPS = 10**15  # a longer number is garbled
+_MAX_STEPS = 10**15  # a longer number is garbled
 _NO_LOSS = -1.0  # printed by the ranks of all pipeline stages except the last one
 
 _NAMES = {"tps": "tokens_per_s_per_gpu", "wps": "tokens_per_s_per_gpu", "tflops": "tflops_per_gpu", "loss": "loss"}
@@ -59,7 +59,7 @@ class TorchTitanLog(LineParser):
         elif _LAST_FIELD in line:
             fields = {name.decode(): _number(text) for name, text in _FIELD.findall(line)}
             number = fields.pop("step", math.nan)
-            if number.is_integer() and 0 <= number < _MOST_STEPS and ("tps" in fields or "wps" in fields):
+            if number.is_integer() and 0 <= number < _MAX_STEPS and ("tps" in fields or "wps" in fields):
                 step = self._step(int(number), fields)
                 yield step
                 if step.time_s is None:
@@ -84,7 +84,7 @@ class TorchTitanLog(LineParser):
             tokens_per_s_per_gpu=rate,
             loss=None if loss == _NO_LOSS else loss,
             tflops_per_gpu=known.get("tflops_per_gpu"),
-            figures=more,
+            other_values=more,
             mean_of=None,  # all steps since the line before, of the same rank or of another one
         )
 

@@ -17,7 +17,7 @@ TABLES = (
 )
 """Tables of torchtitan's configuration. Source: JobConfig of torchtitan 0.2.2, config/job_config.py."""
 
-DECIDED = {
+SET_BY_LLMB = {
     "training.steps": "workload.steps",
     "training.seq_len": "model.seq_len",
     "training.local_batch_size": "parallelism.micro_batch_size",
@@ -94,7 +94,7 @@ def _check_config(run: Run[Any]) -> Iterator[Fault]:
             yield Fault(message=message, key=f"framework.config.{table}", expected=expected, nearest=nearest)
     own = {key: option for key, option in DATA.items() if option.partition(".")[2] in run.settings}
     keys = (f"{table}.{key}" for table, keys in run.options.config.items() for key in keys)
-    yield from forbid_options(keys, {**DECIDED, **own})
+    yield from forbid_options(keys, {**SET_BY_LLMB, **own})
 
 
 def _check_folders(run: Run[Any]) -> Iterator[Fault]:

@@ -26,7 +26,7 @@ def check_cluster(target: Target[SlurmOptions], host: Host, scripts: Sequence[Sc
     if reachable:
         yield check_partition(target)
         yield _account(target)
-    if facts.get("slurm") and target.images and target.options.runtime in (None, "pyxis"):
+    if facts.get("slurm") and target.uses_images and target.options.runtime in (None, "pyxis"):
         yield _pyxis(facts)
         yield _enroot(facts)
     yield check_clock(facts)

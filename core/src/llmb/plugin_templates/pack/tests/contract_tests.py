@@ -1,7 +1,7 @@
 """The contract that every pack passes."""
 
-from llmb.testing import RecipePackContract
+from llmb.testing import PackContract
 
 
-class Test__Name__(RecipePackContract):
+class Test__Name__(PackContract):
     pack = "__name__"

@@ -6,7 +6,7 @@ from typing import Final
 
 from llmb.logs.ansi_escapes import without_escapes
 from llmb.logs.rank_labels import split_label
-from llmb.plugins.declared.line_patterns import LogLine, compile_line
+from llmb.plugins.declared.line_patterns import LinePattern, compile_line
 from llmb.plugins.declared.propose_from_log.guess_names import name_numbers
 from llmb.plugins.declared.propose_from_log.line_shapes import BAR, Shape, find_shapes
 from llmb.plugins.declared.value_names_and_units import KNOWN
@@ -75,7 +75,7 @@ def _propose(shape: Shape) -> str | None:
     return None
 
 
-def _misread(shape: Shape, names: Mapping[int, str], line: LogLine) -> int | None:
+def _misread(shape: Shape, names: Mapping[int, str], line: LinePattern) -> int | None:
     """Return the first column that the line does not read from a log line of the shape, or None."""
     for row, text in zip(shape.rows, shape.lines, strict=True):
         found = line.read(text)

@@ -62,8 +62,8 @@ class __Name__(SchedulerHooks[Options]):
             text=job_script(job, target),
             files=job.files,
             logs=phase_logs(job),
-            provenance=f"{job.directory}/provenance",
-            attempts=f"{job.directory}/attempts",
+            provenance_file=f"{job.directory}/provenance",
+            attempts_file=f"{job.directory}/attempts",
             reserved_files=("pid", "exit_code", "cancelled", "timed_out"),
         )
 

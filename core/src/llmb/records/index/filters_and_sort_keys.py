@@ -17,7 +17,7 @@ CHOICES = {"state": get_args(RunState), "verdict": get_args(Verdict)}
 AGE = re.compile(r"([0-9]{1,12})([smhdw])")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
-MOST_VALUES = 500
+MAX_VALUES = 500
 """Values of a filter. SQLite accepts fewer than 1,000."""
 
 LONGEST_VALUE = 1000
@@ -89,8 +89,8 @@ def _parse_equality(text: str) -> Condition:
         limits = "created >= ?" if key == "since" else "created < ? and created <> ''"
         return Condition(limits, (_parse_moment(key, value),))
     wanted = [as_storable_text(each) for each in value.split(",")]
-    if len(wanted) > MOST_VALUES or max(map(len, wanted)) > LONGEST_VALUE:
-        expected = f"at most {MOST_VALUES} values of at most {LONGEST_VALUE} characters"
+    if len(wanted) > MAX_VALUES or max(map(len, wanted)) > LONGEST_VALUE:
+        expected = f"at most {MAX_VALUES} values of at most {LONGEST_VALUE} characters"
         raise SpecError(Fault(message=f"the filter {key} is too long", expected=expected))
     if key == "gpus":
         ranges = [_parse_range(each) for each in wanted]

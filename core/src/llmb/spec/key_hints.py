@@ -41,7 +41,7 @@ WORDS: Mapping[str, str] = {word: key for key, words in _WORDS.items() for word 
 DATA_PARALLEL = ("dp", "data_parallel", "data_parallel_size")
 
 
-def with_own_words(*hints: Mapping[str, str]) -> dict[str, str]:
+def merge_key_hints(*hints: Mapping[str, str]) -> dict[str, str]:
     """Return `WORDS` with the ``key_hints`` of plugins: the last part of each of their keys, with underscores.
 
     A plugin's key that a table as a whole sets, or none, is left out.
@@ -50,7 +50,7 @@ def with_own_words(*hints: Mapping[str, str]) -> dict[str, str]:
     return {**{word.rpartition(".")[2].replace("-", "_"): key for word, key in own}, **WORDS}
 
 
-def with_key_meant(error: Fault, words: Mapping[str, str]) -> Fault:
+def add_key_hint(error: Fault, words: Mapping[str, str]) -> Fault:
     """Return the error of an unknown key with the key that is meant by one of these words, if any."""
     if error.message != UNKNOWN_KEY or not error.key:
         return error
