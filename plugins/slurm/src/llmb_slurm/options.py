@@ -132,7 +132,7 @@ class SlurmOptions:
     """
     gpu_request: GpuRequest = "gres"
     """How to request GPUs: with `--gres=gpu:8`, with `--gpus-per-node=8`, or not at all. If the runs use GPUs,
-    tasks request one GPU, because some partitions reject jobs without GPUs. Example: ``"none"``
+    jobs of shared tasks request one GPU, because some partitions reject jobs without GPUs. Example: ``"none"``
     """
     account: str | None = _text(_from_environment("SBATCH_ACCOUNT", "SLURM_ACCOUNT"))
     """Account of the jobs. Default: SBATCH_ACCOUNT or SLURM_ACCOUNT in the environment of llmb, else of the
@@ -166,7 +166,7 @@ class SlurmOptions:
     """`srun --mpi`. Default: what the recipe states (`pmix`), else the cluster's default. Example: ``"pmi2"``"""
     wait: NonNegativeInt = 60
     """`srun --wait`: seconds between the end of the first rank and the end of the phase; 0 means no limit.
-    Tasks have no limit. Example: ``120``
+    It does not apply to shared tasks. Example: ``120``
     """
     kill_on_bad_exit: bool = True
     """`srun --kill-on-bad-exit`: a failed rank ends the phase. Example: ``false``"""
