@@ -65,7 +65,7 @@ class FrameworkHooks(Protocol[OptionsT]):
     options: type[OptionsT]
     """The attrs class of the spec's [framework] table. Every field has a default.
 
-    A run with an option other than its default is not compared with the baseline, unless the field has the metadata
+    A run with an option other than its default is not comparable with the baseline, unless the field has the metadata
     ``{"comparable": True}``.
     """
 

@@ -18,7 +18,7 @@ from llmb.values.steps import Step
 from llmb.values.texts.error_text import counted, first_names
 
 TOLERANCE = 0.05
-"""How far a step time may exceed the baseline by default, as a fraction."""
+"""The default of `measure.tolerance`: the limit of the ratio is 1 + tolerance."""
 
 ROUNDING = 1e-9
 """Tolerance of floating point, so that a step time exactly at the limit passes."""

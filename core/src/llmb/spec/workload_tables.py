@@ -184,7 +184,9 @@ class MeasureTable:
     framework (some count from 0, others from 1). Default: the recipe's. Example: ``[35, 44]``
     """
     tolerance: Fraction | None = None
-    """How far a step time may exceed the published one and still pass. Default: 0.05. Example: ``0.03``"""
+    """Limit of the verdict: pass if ratio + margin <= 1 + tolerance, fail if ratio - margin > 1 + tolerance.
+    Default: 0.05. Example: ``0.03``
+    """
 
 
 @attrs.frozen(kw_only=True)
@@ -263,7 +265,7 @@ TABLE_TEXTS: Mapping[str, str] = {
     "framework": "Options of the framework.",
     "env": "Environment variables of the job, as strings. They override those of the recipe and of the target.",
     "mounts": "Paths on the node, each with its path in the container; `:ro` at the end makes a mount read-only.",
-    "profile": "A capture of a profiling tool. The run is never compared with a baseline.",
+    "profile": "A capture of a profiling tool. The run has no verdict.",
     "telemetry": "Samples of the GPUs of each node.",
     "measure": "What to measure: the measuring window and the tolerance of the verdict.",
     "target": "Where to run. The keys that are not listed here belong to the scheduler.",

@@ -9,7 +9,7 @@ from llmb.values.types.durations import Duration
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Profile:
-    """A capture of a profiling tool. A run with a capture is recorded, and never compared with a baseline."""
+    """A capture of a profiling tool. A run with a capture has no verdict."""
 
     tool: ProfileTool
     """The profiling tool. Example: ``"nsys"``"""
