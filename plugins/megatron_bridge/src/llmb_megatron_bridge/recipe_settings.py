@@ -117,7 +117,7 @@ class MegatronBridgeSettings:
     hub_downloads: tuple[str, ...] = ()
     """Repositories whose configurations and tokenizers are downloaded before the run."""
     preparations: Mapping[str, Preparation] = attrs.field(factory=FrozenMap)
-    """Jobs before the run, by name."""
+    """Shared tasks before the run, by name."""
     folders: Mapping[str, str] = attrs.field(factory=FrozenMap)
     """Paths by the names that commands use."""
     repository: Repository | None = None
