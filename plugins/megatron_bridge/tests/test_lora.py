@@ -101,6 +101,12 @@ def test_a_spec_may_name_a_checkpoint_that_exists_already(load_run: LoadRun) -> 
     assert run.differences == ()
 
 
+def test_files_that_were_downloaded_before_need_no_token_and_stay_comparable(load_run: LoadRun) -> None:
+    run = load_run(RECIPE, "h100", "fp8", 8, framework={"hf_token": False})
+    assert MegatronBridge().prepare_env(run).secrets == ()
+    assert run.differences == ()
+
+
 @pytest.mark.parametrize(
     ("recipe", "point", "folder", "message"),
     [

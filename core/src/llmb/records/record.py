@@ -1,8 +1,8 @@
 """The record of one run: a directory of files that are the truth about the run.
 
-``run.toml``: the run as a spec. ``job.sh``: the submitted script. ``events.jsonl``: the recorded events. ``logs/``:
-copies of the logs; the size of a copy is the offset up to which the log was read. ``progress.json``: the last known
-progress of a running job. ``steps.csv``, ``result.json``: the result.
+``run.toml``: the run as a spec. ``job.sh``: the script as planned when the run was recorded. ``events.jsonl``: the
+recorded events. ``logs/``: copies of the logs; the size of a copy is the offset up to which the log was read.
+``progress.json``: the last known progress of a running job. ``steps.csv``, ``result.json``: the result.
 """
 
 import json

@@ -7,7 +7,7 @@ import attrs
 
 from llmb import Duration, FrozenMap
 
-COMPARABLE = {"comparable": True}  # neither the place of the weights nor their preparation changes the step time
+COMPARABLE = {"comparable": True}  # neither where weights and tokenizer come from nor their preparation changes a step
 GraphScope = Literal["full_iteration", "attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba"]
 RecomputedModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]
 
@@ -41,7 +41,7 @@ class BridgeOptions:
     """Gives the tensor cores priority for power, with `sudo nvidia-smi` on each node before the training.
     Example: ``true``
     """
-    hf_token: bool | None = None
+    hf_token: bool | None = attrs.field(default=None, metadata=COMPARABLE)
     """Whether the run needs HF_TOKEN; set it to false if `cache/huggingface` already contains the files.
     Default: the recipe's. Example: ``false``
     """
