@@ -86,7 +86,7 @@ def test_the_steps_of_a_log_are_the_same_however_it_is_cut(
 
 def parsed(framework: str, log: bytes, block: int) -> dict[str, Any]:
     """Return what ``llmb parse --json`` prints. The evidence may lack the beginning of a line."""
-    with TemporaryDirectory() as folder, mock.patch.object(read_blocks, "BLOCK", block):
+    with TemporaryDirectory() as folder, mock.patch.object(read_blocks, "BLOCK_BYTES", block):
         path = Path(folder, "run.log")
         path.write_bytes(log)
         document = LogReader(framework=framework, registry=REGISTRY).read([path]).as_dict()

@@ -178,10 +178,10 @@ def test_a_failed_proxy_command_is_reported(client: Sshd, connect: Any) -> None:
 
 
 def test_the_last_message_of_a_failed_proxy_command_is_reported(client: Sshd, connect: Any) -> None:
-    client.write_config(ProxyCommand="sh -c 'echo trying >&2; echo no handle for cluster: run kinit >&2; exit 1'")
+    client.write_config(ProxyCommand="sh -c 'echo trying >&2; echo no ticket for cluster: run kinit >&2; exit 1'")
     with pytest.raises(TargetError) as raised:
         connect().run("true")
-    assert error_line(raised).endswith("; the command printed: no handle for cluster: run kinit")
+    assert error_line(raised).endswith("; the command printed: no ticket for cluster: run kinit")
 
 
 def test_a_refused_connection_is_reported(client: Sshd, connect: Any) -> None:

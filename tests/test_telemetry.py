@@ -1,4 +1,4 @@
-"""TelemetrySettings of GPUs beside a job, on this machine and on a real Slurm cluster."""
+"""Sampling of GPUs beside a job, on this machine and on a real Slurm cluster."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The hook specifications of the three kinds of plugin.
 
-Each Protocol is the type, the specification and the reference of one kind. A plugin inherits from its Protocol
-(``class MyTrainer(FrameworkHooks[MyOptions])``), so that a type checker reports a missing hook or a wrong signature. It
-marks each hook that it implements with `hookimpl`. The others have the default of the Protocol.
+Each Protocol is the type, the specification and the reference of one kind. A plugin inherits from its Protocol (``class
+MyTrainer(FrameworkHooks[MyOptions])``), so that a type checker reports a missing hook or a wrong signature. The plugin
+marks each hook that it implements with `hookimpl`. A hook that it does not implement has the default of the Protocol.
 
 Hooks take values and return values, and core performs the effects. Only `submit`, `poll`, `history`, `cancel` and
 `checks` run commands, through the `Host` that they are given. A hook may leave out arguments. llmb may add arguments to
@@ -73,7 +73,7 @@ class FrameworkHooks(Protocol[OptionsT]):
     """Keys of the framework's configuration that users may write into the spec, each with the key that sets it."""
 
     settings: type | None = None
-    """The attrs class that checks the [framework] tables of recipes, or None. ``run.settings`` is the table itself."""
+    """The attrs class that checks the [framework] tables of recipes, ``run.settings``, or None to accept all keys."""
 
     window: Window = "last"
     """The measuring window of a log that is parsed without a recipe."""

@@ -1,4 +1,4 @@
-"""DeclaredFramework frameworks: the jobs they build, the values they reject, and where their files are found."""
+"""Declared frameworks: the jobs they build, the values they reject, and where their files are found."""
 
 from __future__ import annotations
 

@@ -139,7 +139,9 @@ def test_a_misspelt_key_is_one_error(spec: Any, text: str, line: str) -> None:
         ("model", {"num_attention_heads": "heads", "sequence_length": "seq_len", "d_model": "hidden"}),
         ("workload", {"model": "recipe", "precision": "dtype", "num_nodes": "gpus", "container": "image"}),
         ("model", {"base_mlp_dim": "ffn", "max_target_length": "seq_len"}),  # of the framework
-        ("model", {"mbs": "parallelism.micro_batch_size"}),
+        ("model", {"mbs": "parallelism.micro_batch_size", "head_dim": "hidden", "n_layers": "layers"}),
+        ("parallelism", {"ici_tensor_parallelism": "tp"}),
+        ("workload", {"nnodes": "gpus"}),
     ],
 )
 def test_words_of_other_tools_are_reported_with_the_key_that_is_meant(
@@ -170,6 +172,11 @@ def test_several_values_and_a_key_without_its_table_are_reported_with_the_right_
 ) -> None:
     [found] = lines(spec, text)
     assert re.fullmatch(re.escape(line).replace(re.escape("{}"), r"[\w, ]+"), found.partition(": ")[2])
+
+
+def test_words_of_a_framework_are_no_hints_in_tables_that_no_framework_has(spec: Any) -> None:
+    [found] = lines(spec, USUAL + "[measure]\nbase_mlp_dim = 1\n")
+    assert "ffn" not in found
 
 
 def test_a_degree_of_data_parallelism_is_reported_as_computed(spec: Any) -> None:

@@ -137,9 +137,9 @@ def _judge_group(group: Group, published_s: float, tolerance: float) -> Judgemen
         interval=(low, high),
     )
     if high <= limit + ROUNDING:
-        doubt = f"faster by more than {100 * tolerance:g} %, check that the same work was done"
+        advice = f"faster by more than {100 * tolerance:g} %, check that the same work was done"
         judgement = attrs.evolve(judgement, verdict="pass")
-        return add_clause(judgement, doubt) if ratio < 1 - tolerance - ROUNDING else judgement
+        return add_clause(judgement, advice) if ratio < 1 - tolerance - ROUNDING else judgement
     if low > limit + ROUNDING:
         return attrs.evolve(judgement, verdict="fail")
     more = repeats_to_settle(group, abs(ratio - limit) / ratio)

@@ -41,11 +41,10 @@ def attach(runs: Iterable[str] | None = None, *, report_activity: Callable[[str]
 def cancel(runs: Iterable[str], *, report_activity: Callable[[str], object] | None = None) -> Session:
     """Request the end of these runs, and return a session that drives them to their end. Raise RecordError.
 
-    ``runs`` is that of `attach`. Raise SpecError for empty filters, and for those that only ended runs can match.
-    The request is recorded before anything else of a run is read, so that whichever process drives the run sees it. If
-    no other session drives the run, its job continues until the returned session is iterated over.
-    The error of a run that cannot be cancelled is raised after the other runs are done. ``report_activity`` is that of
-    `start`.
+    ``runs`` selects runs as in `attach`. Raise SpecError for empty filters, and for those that only ended runs can
+    match. The request is recorded before anything else of a run is read, so that whichever process drives the run sees
+    it. If no other session drives the run, its job continues until the returned session is iterated over. The error of
+    a run that cannot be cancelled is raised after the other runs are done. ``report_activity`` is that of `start`.
     """
     runs = list(runs)
     for each in filter(is_filter, runs):

@@ -1,5 +1,5 @@
-# Functions of both sides of a detached job: detached_submit_poll_cancel.sh, which queries it, and detached_job_supervisor.sh, which
-# runs it.
+# Functions of both sides of a detached job: detached_submit_poll_cancel.sh, which queries it, and
+# detached_job_supervisor.sh, which runs it.
 
 # Jobs are polled several times a second on the machine that they run on, so a poll of a live job starts no process.
 

@@ -148,8 +148,8 @@ def _read_side(results: Iterable[RunResult]) -> _MeasuredSide:
     side = _MeasuredSide(points={}, reasons={})
     for result in results:
         spec, window, metrics = RunRecord(runs_folder() / result.run_id).spec(), result.window, result.metrics
-        doubtful = result.imported and result.verdict == "undecided" and result.interval is None
-        if result.state == "completed" and window and metrics and not doubtful:
+        is_unjudged = result.imported and result.verdict == "undecided" and result.interval is None
+        if result.state == "completed" and window and metrics and not is_unjudged:
             repeat = Repeat(window=window, steady_state=result.steady_state, name=result.run_id)
             run = _Run(result=result, spec=spec, metrics=metrics, repeat=repeat)
             group = side.points.setdefault(run.point, [])

@@ -39,7 +39,7 @@ GENERATED = re.compile(
 
 NOT_COMPARED = (
     *("run_id", "repeat", "repeats", "first_repeat", "created", "sweep", "job_id", "proxy", "host", "imported", "logs"),
-    "steps_requested",
+    "steps_asked",
 )
 """Keys of [provenance] that identify a run."""
 

@@ -69,7 +69,7 @@ def save_runs(
             "created": datetime.now(UTC).isoformat(timespec="microseconds"),
             "imported": [str(path.absolute()) for path in each.run.log.paths],
             "logs": _copy_names(each.run.log.paths),
-            **({"steps_requested": steps_requested} if steps_requested else {}),
+            **({"steps_asked": steps_requested} if steps_requested else {}),
             **({"repeats": len(logs)} if len(logs) > 1 else {}),
         }
         run_id, spec, files = export_imported_run(tables, provenance, repeat, registry)

@@ -87,9 +87,9 @@ def sample_unpacked(path: Path) -> bytes:
     with stream:
         blocks = converted(_blocks(stream, path))
         begin = next(blocks, b"")
-        return (
-            b"".join(block[:SAMPLE_BYTES] for block in (begin, *islice(blocks, SAMPLED))) if is_binary(begin) else begin
-        )
+        if not is_binary(begin):
+            return begin
+        return b"".join(block[:SAMPLE_BYTES] for block in (begin, *islice(blocks, SAMPLED)))
 
 
 def _open_pipe(path: Path) -> IO[bytes] | None:

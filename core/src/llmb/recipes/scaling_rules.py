@@ -42,7 +42,7 @@ Condition = Annotated[
 
 
 def evaluate_condition(condition: str, gpus: int, gpus_per_node: int) -> bool:
-    """Check whether a condition evaluate_condition for this number of GPUs."""
+    """Check whether a condition is true for this number of GPUs."""
     match = _CONDITION.fullmatch(condition)
     if match is None:
         return True

@@ -110,7 +110,7 @@ def _recompute_imports(records: Sequence[RunRecord], registry: PluginRegistry) -
         registry=registry,
         window=run.window,
         tolerance=run.tolerance,
-        steps=records[0].spec()["provenance"].get("steps_requested"),
+        steps=records[0].spec()["provenance"].get("steps_asked"),
     )
     graded = grader.describe_saved([imported_logs(record) for record in records])
     for record, each in zip(records, graded, strict=True):

@@ -1,4 +1,4 @@
-"""TelemetrySettings of the GPUs of each node while a job runs, if the spec has a table [telemetry]."""
+"""Sampling of the GPUs of each node while a job runs, if the spec has a table [telemetry]."""
 
 from typing import Any
 

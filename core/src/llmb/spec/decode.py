@@ -9,7 +9,7 @@ from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.plugins.guard import decoding
 from llmb.spec.check_values import NO_SECRETS, check_env, check_host_and_workdir, check_mounts, check_secrets, mount_key
 from llmb.spec.follow_up_errors import keys_of, meant_keys, meant_tables
-from llmb.spec.key_hints import add_key_hint
+from llmb.spec.key_hints import KeyHints, add_key_hint
 from llmb.spec.latest_result import LatestResult
 from llmb.spec.workload_tables import (
     SWEPT_KEYS,
@@ -130,8 +130,8 @@ def decode_target(table: Any, errors: list[Fault]) -> tuple[TargetTable | None, 
     values, wrong = decode_fields(own, TargetTable, "target")
     target = TargetTable(**{"scheduler": "", **values})
     if wrong:
-        place_errors = (error for error in check_host_and_workdir(target) if error.key not in keys_of(wrong))
-        wrong = (*wrong, *place_errors)
+        host_errors = (error for error in check_host_and_workdir(target) if error.key not in keys_of(wrong))
+        wrong = (*wrong, *host_errors)
     wrong = (*wrong, *check_env(target.env, "target.env"), *check_mounts(target.mounts, "target.mounts"))
     if "name" in table:  # the error of the name, or of its table, covers missing keys
         wrong = tuple(error for error in wrong if error.message != REQUIRED_KEY)
@@ -169,7 +169,7 @@ def required_options(cls: type) -> dict[str, str]:
 
 
 def add_hints(
-    errors: Collection[Fault], tables: Mapping[str, Any], schedulers: Sequence[str], words: Mapping[str, str]
+    errors: Collection[Fault], tables: Mapping[str, Any], schedulers: Sequence[str], hints: KeyHints
 ) -> list[Fault]:
     """Return the errors with better advice: where to find a missing value, how to sweep a list; hide values of secrets.
 
@@ -179,7 +179,7 @@ def add_hints(
     expected = dict(_EXPECTED_IF_MISSING)
     if schedulers:
         expected["target.scheduler"] = f"one of {', '.join(schedulers)}"
-    errors = [add_key_hint(error, words) for error in errors]
+    errors = [add_key_hint(error, hints) for error in errors]
     meant = meant_keys(errors, tables)
     if "target.name" in meant:  # the named target has the scheduler
         meant |= {"target.scheduler"}

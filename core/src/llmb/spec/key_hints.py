@@ -9,9 +9,9 @@ from llmb.values.texts.error_text import UNKNOWN_KEY
 
 _WORDS = {
     "workload.recipe": "model framework",
-    "workload.gpu_type": "gpu_model accelerator",
+    "workload.gpu_type": "gpu_model gpu_name accelerator",
     "workload.dtype": "precision data_type",
-    "workload.gpus": "nodes num_nodes world_size num_gpus",
+    "workload.gpus": "nodes num_nodes nnodes world_size num_gpus",
     "workload.steps": "max_steps iterations",
     "workload.image": "container container_image",
     "workload.time_limit": "time timeout walltime",
@@ -23,11 +23,11 @@ _WORDS = {
     "parallelism.etp": "expert_tensor_parallel expert_tensor_parallel_size",
     "parallelism.micro_batch_size": "mbs micro_batch",
     "parallelism.global_batch_size": "gbs global_batch batch_size",
-    "model.layers": "num_layers num_hidden_layers",
+    "model.layers": "num_layers num_hidden_layers n_layers",
     "model.hidden": "hidden_size d_model",
     "model.ffn": "ffn_hidden_size intermediate_size",
-    "model.heads": "num_heads num_attention_heads",
-    "model.query_groups": "num_query_groups num_key_value_heads",
+    "model.heads": "num_heads num_attention_heads n_heads",
+    "model.query_groups": "num_query_groups num_key_value_heads kv_heads",
     "model.vocab": "vocab_size",
     "model.seq_len": "seq_length sequence_length context_length max_position_embeddings",
     "model.head_size": "head_dim",
@@ -40,25 +40,39 @@ WORDS: Mapping[str, str] = {word: key for key, words in _WORDS.items() for word 
 
 DATA_PARALLEL = ("dp", "data_parallel", "data_parallel_size")
 
+FRAMEWORK_TABLES = ("", "workload", "parallelism", "model", "framework")
+"""The tables in which users may write keys of the framework's own configuration; "" is the top of a spec."""
 
-def merge_key_hints(*hints: Mapping[str, str]) -> dict[str, str]:
-    """Return `WORDS` with the ``key_hints`` of plugins: the last part of each of their keys, with underscores.
-
-    A plugin's key that a table as a whole sets, or none, is left out.
-    """
-    own = [(word, key) for each in hints for word, key in each.items() if key and not key.startswith("[")]
-    return {**{word.rpartition(".")[2].replace("-", "_"): key for word, key in own}, **WORDS}
+KeyHints = Mapping[str, Mapping[str, str]]
+"""For each table, the key of the spec that is meant by each word."""
 
 
-def add_key_hint(error: Fault, words: Mapping[str, str]) -> Fault:
-    """Return the error of an unknown key with the key that is meant by one of these words, if any."""
+def merge_key_hints(scheduler: Mapping[str, str], framework: Mapping[str, str]) -> KeyHints:
+    """Return the ``key_hints`` of the run's plugins with those of core, by the tables in which they are looked up."""
+    return {
+        "target": {**WORDS, **_last_parts(scheduler)},
+        **{table: {**WORDS, **_last_parts(framework)} for table in FRAMEWORK_TABLES},
+    }
+
+
+def _last_parts(hints: Mapping[str, str]) -> dict[str, str]:
+    """Return hints by the last part of each key, with underscores, without keys that none or a whole table sets."""
+    return {
+        key.rpartition(".")[2].replace("-", "_"): meant
+        for key, meant in hints.items()
+        if meant and not meant.startswith("[")
+    }
+
+
+def add_key_hint(error: Fault, hints: KeyHints) -> Fault:
+    """Return the error of an unknown key with the key that is meant, if any. A misspelt table stays one."""
     if error.message != UNKNOWN_KEY or not error.key:
         return error
-    table, dot, word = error.key.rpartition(".")
+    table, _, word = error.key.rpartition(".")
     if table == "parallelism" and word in DATA_PARALLEL:
         message = f"{UNKNOWN_KEY}, because it is the number of GPUs divided by the other degrees"
         return attrs.evolve(error, message=message, expected=None, nearest=None)
-    meant = words.get(word.replace("-", "_"))
-    if meant is None or (not dot and error.nearest):
+    meant = hints.get(table, {}).get(word.replace("-", "_"))
+    if meant is None or (error.nearest and not table):
         return error
     return attrs.evolve(error, nearest=meant.removeprefix(f"{table}."))

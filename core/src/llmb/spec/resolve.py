@@ -14,7 +14,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import add_hints
 from llmb.spec.expand_sweep import Combination, expand
 from llmb.spec.follow_up_errors import keys_of
-from llmb.spec.key_hints import merge_key_hints
+from llmb.spec.key_hints import KeyHints, merge_key_hints
 from llmb.spec.overrides import FROM_OVERRIDES
 from llmb.spec.resolve_run import RunResolver
 from llmb.spec.spec_tables import Document, string_of
@@ -52,7 +52,7 @@ def resolve(
         found, run_errors = resolver.resolve(combination, suspects | {"target.name"} if name_errors else suspects)
         runs += found
         if found_errors := (*name_errors, *run_errors):
-            hinted = add_hints(found_errors, combination.tables, schedulers, _words(combination, registry))
+            hinted = add_hints(found_errors, combination.tables, schedulers, _key_hints(combination, registry))
             errors += [_locate(error, combination.source_map) for error in hinted]
     if errors:
         errors = [*_newer_llmb(document), *errors, *_other_plugins(document, registry)]
@@ -60,14 +60,15 @@ def resolve(
     return Workload(file=document.file, runs=valid, notes=tuple(document.notes)), tuple(dict.fromkeys(errors))
 
 
-def _words(combination: Combination, registry: PluginRegistry) -> Mapping[str, str]:
-    """Return words for keys of the spec: those of the field, and those of the run's plugins if they can be loaded."""
-    hints: list[Mapping[str, str]] = []
+def _key_hints(combination: Combination, registry: PluginRegistry) -> KeyHints:
+    """Return hints on keys of the spec: those of core, and those of the run's plugins if they can be loaded."""
+    of_scheduler: Mapping[str, str] = {}
+    of_framework: Mapping[str, str] = {}
     with suppress(LlmbError):
-        hints.append(registry.scheduler(string_of(combination.tables, "target", "scheduler") or "").key_hints)
+        of_scheduler = registry.scheduler(string_of(combination.tables, "target", "scheduler") or "").key_hints
     with suppress(LlmbError):
-        hints.append(registry.framework(framework_of(combination.recipe or "")).key_hints)
-    return merge_key_hints(*hints)
+        of_framework = registry.framework(framework_of(combination.recipe or "")).key_hints
+    return merge_key_hints(of_scheduler, of_framework)
 
 
 def _newer_llmb(document: Document) -> list[Fault]:

@@ -19,14 +19,14 @@ from llmb_maxtext.log import MaxTextLog
 from llmb_maxtext.options import MaxTextOptions
 from llmb_maxtext.recipe_settings import MaxTextSettings
 from llmb_maxtext.training_job import WRAPPER, training_phases
-from llmb_maxtext.validation import SET_BY_LLMB, find_errors
+from llmb_maxtext.validation import KEY_HINTS, find_errors
 
 
 class MaxText(FrameworkHooks[MaxTextOptions]):
     """Training with MaxText, one JAX process per task."""
 
     options = MaxTextOptions
-    key_hints = SET_BY_LLMB
+    key_hints = KEY_HINTS
     settings = MaxTextSettings
 
     @hookimpl

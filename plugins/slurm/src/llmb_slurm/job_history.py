@@ -21,7 +21,7 @@ STARTS_LIMIT_S = 30
 
 @attrs.frozen(kw_only=True)
 class JobAttempt:
-    """One start of a job as sacct reports it. ``user`` cancelled the job. ``pending`` is True if it has no end yet.
+    """One attempt of a job as sacct reports it. ``user`` cancelled the job. ``pending`` is True if it has no end yet.
 
     ``suspended_s`` is the time for which Slurm suspended it, and ``folder`` the directory where the job was submitted.
     """
@@ -42,7 +42,7 @@ class JobAttempt:
 
 @attrs.frozen(kw_only=True)
 class OtherJobAttempt:
-    """One start of another job, of any user."""
+    """One attempt of another job, of any user."""
 
     job_id: str
     user: str
@@ -66,9 +66,9 @@ def query_history(handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobH
     if header != "rows":
         note = WITHOUT_ACCOUNTING.format("is disabled" if header == "disabled" else "does not respond")
         return {name: JobHistory(note=note) for name in known}
-    starts = [start for line in lines if (start := parse_attempt(line))]
-    found = {name: [each for each in starts if _is_of(each, handle)] for name, handle in known.items()}
-    others = _query_starts_after_preemptions(list(found.values()), host)
+    attempts = [attempt for line in lines if (attempt := parse_attempt(line))]
+    found = {name: [each for each in attempts if _is_of(each, handle)] for name, handle in known.items()}
+    others = _query_attempts_after_preemptions(list(found.values()), host)
     return {name: _history(rows, others) for name, rows in found.items()}
 
 
@@ -94,13 +94,13 @@ def parse_attempt(line: str) -> JobAttempt | None:
     )
 
 
-def _is_of(start: JobAttempt, handle: JobHandle) -> bool:
-    """Check whether a start is one of a handle's job. Earlier jobs have the same id too, if the ids began again."""
-    return start.job_id == handle.job_id and is_accounted_to(handle, start.name, start.folder)
+def _is_of(attempt: JobAttempt, handle: JobHandle) -> bool:
+    """Check whether an attempt is of the job of ``handle``. Earlier jobs have the same id if the ids began again."""
+    return attempt.job_id == handle.job_id and is_accounted_to(handle, attempt.name, attempt.folder)
 
 
-def _query_starts_after_preemptions(jobs: Iterable[Sequence[JobAttempt]], host: Host) -> Sequence[OtherJobAttempt]:
-    """Return the starts of other jobs on the nodes of preempted jobs. Query nothing if none was preempted.
+def _query_attempts_after_preemptions(jobs: Iterable[Sequence[JobAttempt]], host: Host) -> Sequence[OtherJobAttempt]:
+    """Return the attempts of other jobs on the nodes of preempted jobs. Query nothing if none was preempted.
 
     A job whose history is not complete yet is left out, because its history will be queried again.
     """
@@ -113,7 +113,7 @@ def _query_starts_after_preemptions(jobs: Iterable[Sequence[JobAttempt]], host: 
             calls.append(shlex.join(["query_starts", nodes, str(FOLLOWS_WITHIN_S), *ends]))
     script = "\n".join([f"limit_s={STARTS_LIMIT_S}", *calls])
     lines = run_functions(host, script, "sacct").splitlines() if calls else []
-    return [start for line in lines if (start := _parse_other_attempt(line))]
+    return [attempt for line in lines if (attempt := _parse_other_attempt(line))]
 
 
 def _parse_other_attempt(line: str) -> OtherJobAttempt | None:

@@ -49,12 +49,12 @@ class Accounting:
 
 
 def is_directory_of(handle: JobHandle, folder: str) -> bool:
-    """Check whether a job was submitted in a handle's directory. Another path may lead to the same directory."""
+    """Check whether a job was submitted in the directory of ``handle``. Another path may lead to the same directory."""
     return PurePosixPath(folder).name == PurePosixPath(handle.directory).name
 
 
 def is_accounted_to(handle: JobHandle, name: str, folder: str) -> bool:
-    """Check whether a row of sacct is of a handle's job, by name, or by directory if the job was renamed."""
+    """Check whether a row of sacct is of the job of ``handle``, by name, or by directory if the job was renamed."""
     return name in (handle.id, NOT_YET_NAMED) or is_directory_of(handle, folder)
 
 

@@ -81,7 +81,7 @@ def _query_queue(handles: Sequence[JobHandle], host: Host) -> tuple[dict[str, st
 
 
 def _find_row(handle: JobHandle, job_id: str, queue: Mapping[str, JobRow]) -> JobRow | None:
-    """Return the row of a handle's job, or None if the queue lacks the job or the id belongs to another job.
+    """Return the row of the job of ``handle``, or None if the queue lacks the job or the id belongs to another job.
 
     A controller that lost its state gives the ids of earlier jobs to new ones. A site may change the name of a job and
     its comment, so each of them identifies the job, and so does its directory. The key of the directory does not count,
@@ -95,7 +95,7 @@ def _find_row(handle: JobHandle, job_id: str, queue: Mapping[str, JobRow]) -> Jo
 
 
 def _find_in_accounting(handle: JobHandle, job_id: str, accounting: Accounting) -> JobRow | None:
-    """Return the last row of a handle's job, or None. Accounting has no comment."""
+    """Return the last row of the job of ``handle``, or None. Accounting has no comment."""
     own = [row for row in accounting.rows.get(job_id, []) if is_accounted_to(handle, row.name, row.folder)]
     return own[-1] if own else None
 

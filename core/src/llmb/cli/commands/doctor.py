@@ -51,13 +51,16 @@ def doctor(
     raise typer.Exit(1 if any(check.ok is False for check in checks) else 0)
 
 
-def _check_spec(typed: SpecArguments) -> list[llmb.DoctorCheck]:
+def _check_spec(arguments: SpecArguments) -> list[llmb.DoctorCheck]:
     """Return the checks of a spec, which name this spec in their remedies."""
     import attrs
 
-    with typed.named_in_errors():
-        checks = llmb.doctor(workload=typed.load())
-    return [attrs.evolve(each, detail=typed.name_in(each.detail), remedy=typed.name_in(each.remedy)) for each in checks]
+    with arguments.named_in_errors():
+        checks = llmb.doctor(workload=arguments.load())
+    return [
+        attrs.evolve(each, detail=arguments.name_in(each.detail), remedy=arguments.name_in(each.remedy))
+        for each in checks
+    ]
 
 
 def _print_checks(checks: Sequence[llmb.DoctorCheck]) -> None:

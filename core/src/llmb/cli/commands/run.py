@@ -29,19 +29,19 @@ def run(
     reject_combination({"--dry-run": dry_run, "--detach": detach})
     reject_combination({"--check": check, "--detach": detach})
 
-    typed = SpecArguments(spec, target, overrides or ())
-    with typed.named_in_errors():
+    arguments = SpecArguments(spec, target, overrides or ())
+    with arguments.named_in_errors():
         if dry_run:
-            _dry_run(typed, check=check, as_json=as_json)
+            _dry_run(arguments, check=check, as_json=as_json)
         else:
-            _run(typed, detach=detach, check=check, as_json=as_json)
+            _run(arguments, detach=detach, check=check, as_json=as_json)
 
 
-def _run(typed: SpecArguments, *, detach: bool, check: bool, as_json: bool) -> None:
+def _run(arguments: SpecArguments, *, detach: bool, check: bool, as_json: bool) -> None:
     def start(report_activity: Callable[[str], object]) -> llmb.Session:
-        report_activity(f"reading {typed.path}")
+        report_activity(f"reading {arguments.path}")
         registry = llmb.PluginRegistry()
-        return llmb.start(typed.load(registry), report_activity=report_activity, registry=registry)
+        return llmb.start(arguments.load(registry), report_activity=report_activity, registry=registry)
 
     with open_session(start) as session:
         error = follow_runs(session, "starting", as_json=as_json, detach=detach)
@@ -52,13 +52,13 @@ def _run(typed: SpecArguments, *, detach: bool, check: bool, as_json: bool) -> N
     exit_with_verdicts(counted, llmb.judge_sets(results) if check else (), error)
 
 
-def _dry_run(typed: SpecArguments, *, check: bool, as_json: bool) -> None:
+def _dry_run(arguments: SpecArguments, *, check: bool, as_json: bool) -> None:
     from llmb.cli.views.choose_view import show_activity
     from llmb.cli.views.dry_run import print_plans
 
-    with show_activity(f"planning {typed.path}"):
+    with show_activity(f"planning {arguments.path}"):
         registry = llmb.PluginRegistry()
-        workload = typed.load(registry)
+        workload = arguments.load(registry)
         print_ignored_options({"--check": check}, "in a dry run")
         plans = llmb.plan(workload, registry=registry)
         existing = llmb.find_existing_items(plans)
@@ -67,7 +67,7 @@ def _dry_run(typed: SpecArguments, *, check: bool, as_json: bool) -> None:
             output.print_message(note)
         _print_documents(plans, existing)
     else:
-        print_plans(plans, typed, workload.notes, existing)
+        print_plans(plans, arguments, workload.notes, existing)
 
 
 def _print_documents(plans: Sequence[llmb.RunPlan], existing: Mapping[str, bool]) -> None:

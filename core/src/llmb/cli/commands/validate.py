@@ -12,9 +12,9 @@ def validate(spec: Spec, overrides: Overrides = None, target: TargetName = None,
     """Check a spec, report all errors together, and change nothing."""
     from llmb.cli.views.choose_view import show_activity
 
-    typed, registry = SpecArguments(spec, target, overrides or ()), llmb.PluginRegistry()
-    with typed.named_in_errors(), show_activity(f"checking {spec}"):
-        workload = typed.load(registry)
+    arguments, registry = SpecArguments(spec, target, overrides or ()), llmb.PluginRegistry()
+    with arguments.named_in_errors(), show_activity(f"checking {spec}"):
+        workload = arguments.load(registry)
         llmb.validate(workload, registry=registry)
     for note in workload.notes:
         output.print_message(note)

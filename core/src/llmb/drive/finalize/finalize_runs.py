@@ -60,12 +60,12 @@ class RunFinalizer:
         files = self._read_own_files(unit.id for unit, state in ready if state.submitted)
         for unit, _ in ready:
             script = self._runs[unit.id].plan.script
-            past = EndedJob(
+            job = EndedJob(
                 status=self._statuses[unit.id],
                 history=histories.get(unit.id, JobHistory()),
                 recorded=files.get(script.attempts_file, b""),
             )
-            seen = isolate(partial(self._finalize_run, unit.id, past, files.get(script.provenance_file)))
+            seen = isolate(partial(self._finalize_run, unit.id, job, files.get(script.provenance_file)))
             del self._statuses[unit.id]
             yield unit, seen
 
@@ -136,11 +136,11 @@ class RunFinalizer:
         in_directory = [path for path in dict.fromkeys(files) if path.startswith(f"{script.directory}/")]
         return SuspectJob(script.directory, in_directory, status)
 
-    def _finalize_run(self, run_id: str, past: EndedJob, provenance: bytes | None) -> Ended:
+    def _finalize_run(self, run_id: str, job: EndedJob, provenance: bytes | None) -> Ended:
         run = self._runs[run_id]
         if provenance:
             run.record.add_provenance(parse_provenance(provenance, run.plan.secrets))
         run.record.sync_logs()
-        ending = write_result(run.plan, run.record, run.logs, past, self._registry)
+        ending = write_result(run.plan, run.record, run.logs, job, self._registry)
         remove_progress(run.record)
         return ending

@@ -52,7 +52,7 @@ class EndedJob:
     recorded: bytes
 
 
-def write_result(plan: RunPlan, record: RunRecord, logs: LogCopies, past: EndedJob, registry: PluginRegistry) -> Ended:
+def write_result(plan: RunPlan, record: RunRecord, logs: LogCopies, job: EndedJob, registry: PluginRegistry) -> Ended:
     """Write the steps and the result of a run whose logs are complete. Return its last event.
 
     Repeating the call after a kill writes the same files. Only the pause of a run that hung is unknown after a kill
@@ -60,8 +60,8 @@ def write_result(plan: RunPlan, record: RunRecord, logs: LogCopies, past: EndedJ
     """
     run = plan.run
     logs.close()
-    ending = _determine_ending(plan, logs, past, registry)
-    attempts = list_attempts(record.events(), past.recorded, past.history, ending.cause)
+    ending = _determine_ending(plan, logs, job, registry)
+    attempts = list_attempts(record.events(), job.recorded, job.history, ending.cause)
     if ending.state == "timeout" and (pause_s := find_last_pause_s(plan, record, logs, attempts)):
         ending = add_last_pause(ending, pause_s)
     completed = ending.state == "completed"
@@ -70,7 +70,7 @@ def write_result(plan: RunPlan, record: RunRecord, logs: LogCopies, past: EndedJ
     other_gpus = find_other_gpus(record, run)
     measured = measure_and_judge(run, logs.series, peak, completed=completed, other_gpus=other_gpus)
     metrics, judgement = measured.metrics, measured.judgement
-    failure = None if completed else _find_failure(plan, logs, ending, past, registry)
+    failure = None if completed else _find_failure(plan, logs, ending, job, registry)
     proxy = proxy_note(run.architecture, run.published_architecture)
     warnings = _find_warnings(run, metrics, judgement, other_gpus)
     notes = (proxy, ending.reason if completed else "", *warnings)
@@ -90,7 +90,7 @@ def write_result(plan: RunPlan, record: RunRecord, logs: LogCopies, past: EndedJ
         steady_state=measured.steady_state,
         progress=None,
     )
-    result = add_attempts_and_telemetry(result, run, logs, past.history, attempts, cause=ending.cause)
+    result = add_attempts_and_telemetry(result, run, logs, job.history, attempts, cause=ending.cause)
     result = _add_rank_times(result, plan, logs, registry)
     record.write_result(result.as_dict(), steps)
     return Ended(
@@ -128,8 +128,8 @@ def _compare_ranks(plan: RunPlan, logs: LogCopies, attempts: Sequence[Attempt]) 
     return compare_ranks(logs.rank_steps.by_process((log.copy for log in logs.files), hosts))
 
 
-def _determine_ending(plan: RunPlan, logs: LogCopies, past: EndedJob, registry: PluginRegistry) -> Ending:
-    status, remedy = past.status, past.status.remedy
+def _determine_ending(plan: RunPlan, logs: LogCopies, job: EndedJob, registry: PluginRegistry) -> Ending:
+    status, remedy = job.status, job.status.remedy
     if status.reason and not remedy:
         known = known_failure(status.reason, registry.signatures(plan.run.framework))
         remedy = known.remedy if known else ""
@@ -144,7 +144,7 @@ def _determine_ending(plan: RunPlan, logs: LogCopies, past: EndedJob, registry: 
         nan=logs.series.nan,
         messages={notice.kind for notice in logs.scheduler_notices},
         parser_error=logs.parser_error,
-        cancelled_by=past.history.cancelled_by,
+        cancelled_by=job.history.cancelled_by,
     )
 
 
@@ -160,12 +160,12 @@ def _only_exit_left(plan: RunPlan, steps: Sequence[Step]) -> bool:
     return last_phase.measured and not last_phase.outputs and bool(steps) and is_measured(steps[-1], steps)
 
 
-def _find_failure(plan: RunPlan, logs: LogCopies, ending: Ending, past: EndedJob, registry: PluginRegistry) -> Failure:
+def _find_failure(plan: RunPlan, logs: LogCopies, ending: Ending, job: EndedJob, registry: PluginRegistry) -> Failure:
     """Return the cause found in the logs, else the scheduler's, with the end of the failed rank's log as evidence.
 
     If the scheduler reported no reason either, the cause is unknown.
     """
-    reported = past.status.reason
+    reported = job.status.reason
     known = known_failure(reported, registry.signatures(plan.run.framework)) if ending.cause == "refused" else None
     stated = Failure(cause=ending.reason, origin=(known and known.origin) or ending.origin, remedy=ending.remedy)
     if not ending.search_logs:

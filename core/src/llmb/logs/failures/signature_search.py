@@ -267,9 +267,8 @@ def _around(path: Path, data: bytes, begin: int, place: int) -> tuple[bytes, byt
     if first >= 0 and end <= len(data):
         return data[first:place], data[place:end]
     offset = begin + place
-    return read_part(path, max(0, offset - EVIDENCE_BYTES_BEFORE), offset), read_part(
-        path, offset, offset + PATTERN_BYTES
-    )
+    before = read_part(path, max(0, offset - EVIDENCE_BYTES_BEFORE), offset)
+    return before, read_part(path, offset, offset + PATTERN_BYTES)
 
 
 @functools.lru_cache(maxsize=1024)  # the parts around neighbouring hits have most lines in common

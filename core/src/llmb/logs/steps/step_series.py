@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from llmb.logs.steps.nan_steps import NanSteps
-from llmb.logs.steps.steps_of_lowest_rank import ProcessOrder, SortedSteps, process_order
+from llmb.logs.steps.steps_of_lowest_rank import ProcessOrder, SortedSteps, find_process_order
 from llmb.values.steps import Notice, NoticeKind, Step
 from llmb.values.texts.error_text import format_value
 
@@ -30,7 +30,7 @@ class StepSeries:
         self._notices: dict[Notice, None] = {}
         self._nan_steps = NanSteps()
         self._sources: set[str] = set()
-        self._places: dict[str, dict[int | None, ProcessOrder]] = {}
+        self._orders: dict[str, dict[int | None, ProcessOrder]] = {}
         self._last: dict[str, Step] = {}
         self._checkpoints: set[tuple[str, int, Notice]] = set()
         self._announced_steps: int | None = None
@@ -39,7 +39,7 @@ class StepSeries:
         """Add what a parser returned for a log, or at the end of all logs (None)."""
         source = self._source_of(source)
         steps, repeating = self._steps, self._nan_steps.printed
-        last, places = self._last.get(source) or Step(step=0), self._places.setdefault(source, {})
+        last, orders = self._last.get(source) or Step(step=0), self._orders.setdefault(source, {})
         for item in items:
             attempt = item.attempt
             if attempt is not None and attempt < steps.attempt:
@@ -54,10 +54,10 @@ class StepSeries:
                 self.checkpoints_s = 0.0
                 self._checkpoints.clear()
             rank = item.rank
-            place = places.get(rank)
-            if place is None:
-                place = places[rank] = process_order(source, rank)
-            steps.put(item, place)
+            order = orders.get(rank)
+            if order is None:
+                order = orders[rank] = find_process_order(source, rank)
+            steps.put(item, order)
             last = item
             if item.loss != item.loss:  # only NaN differs from itself
                 self._nan_steps.add(item.step, (source, rank))

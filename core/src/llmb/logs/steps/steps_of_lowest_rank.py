@@ -104,8 +104,11 @@ class SortedSteps(Sequence[Step]):
         )
 
 
-def process_order(source: str, rank: int | None) -> ProcessOrder:
-    """Return the place of a process. A step of unknown source and rank, from the end of all logs, is last."""
+def find_process_order(source: str, rank: int | None) -> ProcessOrder:
+    """Return the position of a process among those of the run.
+
+    A step of unknown source and rank, from the end of all logs, is last.
+    """
     name = tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", source))  # rank9 before rank10
     return not source and rank is None, rank is None, rank or 0, name
 

@@ -63,7 +63,7 @@ class OptionTable:
     help: str = ""
     """A description of the option."""
     comparable: bool = False
-    """True if the option does not affect what is measured, so that the run is compared with the baseline."""
+    """True if the option does not affect what is measured, so that the run stays comparable with the baseline."""
 
 
 @attrs.frozen(kw_only=True)

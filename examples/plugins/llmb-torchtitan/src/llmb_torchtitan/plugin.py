@@ -26,7 +26,7 @@ from llmb_torchtitan.job_config import log_interval
 from llmb_torchtitan.log import TorchTitanLog
 from llmb_torchtitan.software import software_tasks
 from llmb_torchtitan.training_job import job_env, job_files, job_mounts, repository_of, train_phase
-from llmb_torchtitan.validation import find_errors
+from llmb_torchtitan.validation import SET_BY_LLMB, find_errors
 
 _COMPARABLE = {"comparable": True}
 
@@ -55,6 +55,7 @@ class TorchTitan(FrameworkHooks[TorchTitanOptions]):
     """Training with torchtitan, one task per GPU. Each task reads the same variables as under torchrun."""
 
     options = TorchTitanOptions
+    key_hints = SET_BY_LLMB
     log_files = LogFiles(training=("log-torchtitan_*.out",), experiment=r"log-torchtitan_(.+?)_\d+_\d+\.out$")
 
     @hookimpl
