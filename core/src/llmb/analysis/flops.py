@@ -100,11 +100,13 @@ def _count_layers(model: Model) -> LayerCounts:
     """Return the number of layers of each kind."""
     if model.layer_pattern is not None:
         letters = model.layer_pattern + (model.mtp_pattern or "") * model.mtp_depth
-        return LayerCounts(*(letters.count(kind) for kind in "*M-E"))
+        return LayerCounts(
+            attention=letters.count("*"), mamba=letters.count("M"), dense=letters.count("-"), experts=letters.count("E")
+        )
     layers = model.layers + model.mtp_depth
     has_experts = model.experts > 1 and model.dense_layers < model.layers
     dense = model.dense_layers if has_experts else layers
-    return LayerCounts(layers, 0, dense, layers - dense)
+    return LayerCounts(attention=layers, mamba=0, dense=dense, experts=layers - dense)
 
 
 def projection_flops(model: Model, formula: FlopFormula) -> float:

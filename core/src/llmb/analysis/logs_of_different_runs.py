@@ -17,7 +17,8 @@ def describe_disagreement(logs: Mapping[str, Mapping[int, float]]) -> str:
     if len(steps) < MIN_STEPS:
         return ""
     medians = {name: statistics.median(times_s[step] for step in steps) for name, times_s in logs.items()}
-    (fast, fast_s), (slow, slow_s) = (find(medians.items(), key=lambda each: each[1]) for find in (min, max))
+    fast, slow = min(medians, key=medians.__getitem__), max(medians, key=medians.__getitem__)
+    fast_s, slow_s = medians[fast], medians[slow]
     if slow_s <= fast_s * (1 + SAME_RUN):
         return ""
     return f"the logs are not of one run: a step takes {fast_s:.4g} s in {fast} and {slow_s:.4g} s in {slow}"

@@ -91,14 +91,16 @@ class Admission:
                 continue
             if limit not in sweeps:
                 sweeps[limit] = lock_slots(limit, locks, self._has_job, self._units.runs)
-            match sweeps[limit]:  # None: another process holds the lock, so that the run is decided later
-                case RecordError() as error:
-                    errors[run_id] = error
-                case JobSlots() as slots if slots.take(run_id):
-                    admitted.add(run_id)
-                case JobSlots() as slots:
-                    self.without_slot[run_id] = f"waits (max_jobs = {limit.most})"
-                    self._explain(run_id, slots)
+            slots = sweeps[limit]
+            if slots is None:
+                continue  # another process holds the lock, so that the run is decided later
+            if isinstance(slots, RecordError):
+                errors[run_id] = slots
+            elif slots.take(run_id):
+                admitted.add(run_id)
+            else:
+                self.without_slot[run_id] = f"waits (max_jobs = {limit.most})"
+                self._explain(run_id, slots)
         errors |= write_slots(sweeps.values())
         return set(ready) - admitted - self.without_slot.keys() - errors.keys(), errors
 

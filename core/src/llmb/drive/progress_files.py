@@ -46,8 +46,10 @@ class ProgressFiles:
         """Write the progress of the runs whose last write is long enough ago or, with ``now``, of all runs."""
         clock_s = time.monotonic()
         for run_id in list(self._unwritten):
-            if now or clock_s - self._written_s.get(run_id, -WRITE_INTERVAL_S) >= WRITE_INTERVAL_S:
-                record, (progress, attempt) = self._runs[run_id].record, self._unwritten.pop(run_id)
+            last_s = self._written_s.get(run_id)
+            if now or last_s is None or clock_s - last_s >= WRITE_INTERVAL_S:
+                progress, attempt = self._unwritten.pop(run_id)
+                record = self._runs[run_id].record
                 if record.locked:
                     write_progress(record, progress, attempt)
                     self._written_s[run_id] = clock_s

@@ -19,8 +19,9 @@ class RunsAndTasks:
     def __init__(self, runs: Iterable[SessionRun]) -> None:
         self.runs = {run.plan.run.id: run for run in runs}
         self.task_plans: dict[str, TaskPlan] = {}
-        for task in (task for run in self.runs.values() for task in run.plan.tasks):
-            self.task_plans.setdefault(task.key, task)
+        for run in self.runs.values():
+            for task in run.plan.tasks:
+                self.task_plans.setdefault(task.key, task)
         self.run_units = {run_id: _run_unit(run.plan) for run_id, run in self.runs.items()}
         self.task_units = {key: _task_unit(task) for key, task in self.task_plans.items()}
         self.states = dict.fromkeys([*self.run_units, *self.task_units], State())

@@ -114,11 +114,12 @@ class TargetLoop:
             yield from steps
         except LlmbError as error:
             yield from self._notes()
-            if isinstance(error, TargetError) and self._may_recover(error):
-                yield from self._connection.lost(error)
-                return
-            if isinstance(error, TargetError) and self._recorder and not isinstance(error, BusyError):
-                yield from self._fail_unsubmitted(self._recorder, error)
+            if isinstance(error, TargetError):
+                if self._may_recover(error):
+                    yield from self._connection.lost(error)
+                    return
+                if self._recorder and not isinstance(error, BusyError):
+                    yield from self._fail_unsubmitted(self._recorder, error)
             yield from self._note_unanswered(error)
             left = [each for each in self.units.runs if self.units.states[each].stage != "ended"]
             raise with_recovery_hint(error, (self.units.runs[each].record for each in left)) from error

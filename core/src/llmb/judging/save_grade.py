@@ -1,6 +1,5 @@
 """Recording graded logs as runs, so that they are listed, compared and reported like any other run."""
 
-import itertools
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -149,9 +148,12 @@ def _copy_names(paths: Sequence[Path]) -> list[str]:
     """Return the name of each log's copy. Logs of the same name are numbered."""
     names: list[str] = []
     for path in paths:
-        name = unpacked_name(path)
-        numbered = (f"{number}.{name}" for number in itertools.count(len(names)))
-        names.append(name if name not in names else next(each for each in numbered if each not in names))
+        name = unique = unpacked_name(path)
+        number = len(names)
+        while unique in names:
+            unique = f"{number}.{name}"
+            number += 1
+        names.append(unique)
     return names
 
 

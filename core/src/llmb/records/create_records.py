@@ -79,8 +79,9 @@ class SweepRecorder:
 
     def create_more(self, most: int | None = None) -> None:
         """Begin to create up to ``most`` of the other records, or all. This delays what llmb does meanwhile."""
-        later, self._later = self._later[:most], self._later[most:] if most else []
-        self._begin_to_create(later)
+        count = len(self._later) if most is None else most
+        now, self._later = self._later[:count], self._later[count:]
+        self._begin_to_create(now)
 
     def _begin_to_create(self, records: list[RunRecord], remedy: str = "") -> None:
         for record in records:

@@ -44,14 +44,12 @@ class Unit:
 
     def tasks_beside(self, key: str) -> tuple[str, ...]:
         """Return the tasks that are created at the same time as this one, in order, with this one."""
-        group: list[str] = []
+        groups: list[list[str]] = []
         for each in self.depends_on:
-            if each not in self.concurrent:
-                if key in group:
-                    break
-                group = []
-            group.append(each)
-        return tuple(group) if key in group else ()
+            if not groups or each not in self.concurrent:
+                groups.append([])
+            groups[-1].append(each)
+        return next((tuple(group) for group in groups if key in group), ())
 
 
 @attrs.frozen(kw_only=True)

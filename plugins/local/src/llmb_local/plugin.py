@@ -135,14 +135,13 @@ class Local(SchedulerHooks[LocalOptions]):
 
         A job that this process submits again waits for none, so that no two jobs wait for each other.
         """
-        directories = [script.directory for script in scripts]
-        before = [next(reversed(self._submitted), ""), *directories]
-        jobs = [
-            _after("" if script.directory in self._submitted else previous, script)
-            for previous, script in zip(before, scripts, strict=False)
-        ]
+        jobs: list[Script] = []
+        previous = next(reversed(self._submitted), "")
+        for script in scripts:
+            jobs.append(_after("" if script.directory in self._submitted else previous, script))
+            previous = script.directory
         handles = submit_detached(jobs, host)
-        self._submitted.update(dict.fromkeys(directories))
+        self._submitted.update(dict.fromkeys(script.directory for script in scripts))
         return handles
 
     @hookimpl

@@ -119,9 +119,9 @@ def parse_duration_s(text: str) -> int | None:
     """Return a duration of Slurm in seconds, such as 1-00:00:00, 2:00 or 30, or None for any other text."""
     if not (found := DURATION.fullmatch(text)):
         return None
-    days, *parts = (int(part) if part else None for part in found.groups())
-    given = [part for part in parts if part is not None]
-    if days is None and len(given) < 3:  # minutes:seconds, or minutes
-        given.insert(0, 0)
-    hours, minutes, seconds = (*given, 0, 0)[:3]
-    return ((24 * (days or 0) + hours) * 60 + minutes) * 60 + seconds
+    days, *parts = found.groups()
+    numbers = [int(part) for part in parts if part]
+    if not days and len(numbers) < 3:  # minutes:seconds, or minutes
+        numbers = [0, *numbers]
+    hours, minutes, seconds = (*numbers, 0, 0)[:3]
+    return ((24 * int(days or 0) + hours) * 60 + minutes) * 60 + seconds

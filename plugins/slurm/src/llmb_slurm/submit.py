@@ -56,9 +56,12 @@ def _submit(scripts: Sequence[Script], host: Host) -> dict[str, JobHandle]:
     handles = [_handle(line, directories) for line in filter(None, result.stdout.split("\n"))]
     if result.exit_code:
         lines = result.stderr.strip().splitlines() or [f"exit code {result.exit_code}"]
-        perhaps = result.exit_code == PERHAPS_SUBMITTED or any(handle.job_id for handle in handles)
-        error = UnknownOutcomeError if perhaps else BusyError if result.exit_code == BUSY else TargetError
-        raise error(f"cannot submit jobs: {lines[-1]}")
+        message = f"cannot submit jobs: {lines[-1]}"
+        if result.exit_code == PERHAPS_SUBMITTED or any(handle.job_id for handle in handles):
+            raise UnknownOutcomeError(message)
+        if result.exit_code == BUSY:
+            raise BusyError(message)
+        raise TargetError(message)
     return {handle.id: handle for handle in handles}
 
 

@@ -39,9 +39,14 @@ def list_attempts(
     sources = [_number_as_recorded(history.attempts, own), own, _watch_attempts(events)]
     numbers = sorted(set().union(*sources))
     found = [_combine(number, [source[number] for source in sources if number in source]) for number in numbers]
-    superseded = [attrs.evolve(each, cause=each.cause or REQUEUED) for each in found[:-1]]
+    if not found:
+        return ()
+    *superseded, last = found
     last_cause = f"cancelled by {history.cancelled_by}" if cause == "cancelled" and history.cancelled_by else cause
-    return (*superseded, *(attrs.evolve(each, cause=last_cause) for each in found[-1:]))
+    return (
+        *(attrs.evolve(each, cause=each.cause or REQUEUED) for each in superseded),
+        attrs.evolve(last, cause=last_cause),
+    )
 
 
 def _parse_attempts(data: bytes) -> Mapping[int, Attempt]:

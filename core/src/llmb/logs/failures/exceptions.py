@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -169,16 +168,15 @@ def first_exception(errors: Sequence[TailLine], *, ended: bool = False) -> TailL
 
 
 def _errors_of(lines: Sequence[TailLine]) -> Iterator[TailLine]:
-    allowed = float(AT_THE_END)
+    allowed, continued = AT_THE_END, False  # once too many lines follow, the rank continued after every earlier error
     for line in reversed(lines[-RECENT:]):
         if line.kind == "error":
-            line.ended_rank = line.uncaught or allowed >= 0
+            line.ended_rank = line.uncaught or not continued
             yield line
             allowed += AT_THE_END
         elif line.kind == "text":
             allowed -= 1
-        if allowed < 0:
-            allowed = -math.inf  # the rank continued after every earlier error
+            continued = continued or allowed < 0
 
 
 @attrs.define

@@ -45,19 +45,19 @@ def decode_signatures(tables: Mapping[str, Any]) -> tuple[tuple[Signature, ...],
     faults = [*errors]
     for index, entry in enumerate(file.signatures if file else ()):
         key = f"signatures[{index}]"
-        needles, errors = decode({name: entry[name] for name in entry if name == "needles"}, Needles, key)
+        needles, errors = decode({"needles": entry["needles"]} if "needles" in entry else {}, Needles, key)
         faults += errors
         if {"needle", "needles"} <= entry.keys():
             faults.append(Fault(key=key, message="both needle and needles are set; remove one of them"))
         for table in _one_needle_each(entry, needles.needles) if needles else ():
             signature, errors = decode(table, Signature, key)
             faults += errors
-            found += [(key, _with_commands(signature))] if signature else []
+            if signature:
+                found.append((key, _with_commands(signature)))
     signatures = tuple(signature for _, signature in found)
     causes = {each.cause for each in (*known_signatures(), *signatures)}
-    faults += [
-        _unknown_cause(name, key, causes) for key, each in found for name in each.yields_to if name not in causes
-    ]
+    for key, signature in found:
+        faults += (_unknown_cause(name, key, causes) for name in signature.yields_to if name not in causes)
     return signatures, tuple(dict.fromkeys(faults))
 
 

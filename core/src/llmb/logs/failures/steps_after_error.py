@@ -104,7 +104,9 @@ def _line_begin(path: Path, offset: int) -> int:
     before = max(0, offset - _LONGEST_LINE)
     text = read_part(path, before, offset)
     end = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
-    return before + end if end else offset if before else 0
+    if end:
+        return before + end
+    return offset if before else 0  # the line is longer, or the first one
 
 
 def find_last_steps(path: Path, new_parser: NewParser, most: int = STEPS_OF_GRACE) -> int:

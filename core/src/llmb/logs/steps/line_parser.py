@@ -203,7 +203,9 @@ def _line_around(data: bytes, place: int, begin: int) -> tuple[int, int]:
     low = max(begin, place - BYTES_BEFORE)
     start = data.rfind(b"\n", low, place) + 1 or low
     end = data.find(b"\n", place, place + BYTES_AFTER)
-    return start, place + BYTES_AFTER if end < 0 and place + BYTES_AFTER <= len(data) else end
+    if end < 0 and place + BYTES_AFTER <= len(data):
+        end = place + BYTES_AFTER
+    return start, end
 
 
 def _as_notice(item: object) -> Notice:

@@ -124,12 +124,11 @@ class Numbering:
         """Begin a new run for all ranks, with the steps held back as its first ones."""
         ranks, self._ranks = self._ranks, {}
         self.attempt += 1
-        return [
-            certain
-            for label, rank in ranks.items()
-            for step in rank.held.values()
-            for certain in self.take(step, label)
-        ]
+        certain: list[Step] = []
+        for label, rank in ranks.items():
+            for step in rank.held.values():
+                certain += self.take(step, label)
+        return certain
 
     def _release(self, rank: _Rank) -> list[Step]:
         held, rank.held = rank.held, {}
