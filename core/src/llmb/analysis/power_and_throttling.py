@@ -7,7 +7,7 @@ pause: nvidia-smi reports the mean power of a second, in which a GPU that starts
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 import attrs
 
@@ -173,8 +173,10 @@ class _Samples:
         if kind == "gpu" and len(values) == 11 and values[1].isdecimal():
             self.gpus.setdefault((node, int(values[1])), _Gpu()).add(_Sample.of(values[2:]))
         elif kind in ("link", "link end") and len(values) == 4:
-            gpu, link, name, count = values
-            self.links.setdefault((node, int(gpu), f"link {link}: {name}"), [0, 0])[kind == "link end"] = int(count)
+            gpu, link, name, text = values
+            count = int(text)  # before the entry is created, because the line may be damaged
+            counters = self.links.setdefault((node, int(gpu), f"link {link}: {name}"), [0, 0])
+            counters[1 if kind == "link end" else 0] = count
         elif kind == "cost" and len(values) == 2:
             self.costs[node] = float(values[0]) / max(1.0, float(values[1]))
         elif kind in ("error", "gpu") and len(values) == 1 and len(self.errors) < MAX_ERRORS:
@@ -190,16 +192,14 @@ def summarise_telemetry(lines: Iterable[str], metrics: Metrics | None, gpus: int
         except ValueError:  # two lines that were written at the same time
             continue
     busy = {place: gpu for place, gpu in samples.gpus.items() if gpu.busy.samples}
-    power_w, clock_mhz, temperature_c = (
-        mean_of_known(gpu.mean(quantity) for gpu in busy.values()) for quantity in get_args(Quantity)
-    )
+    power_w = mean_of_known(gpu.mean("power_w") for gpu in busy.values())
     return Telemetry(
         nodes=len({node for node, _ in busy}),
         gpus=len(busy),
         samples=sum(gpu.busy.samples for gpu in busy.values()),
         power_w=power_w,
-        sm_clock_mhz=clock_mhz,
-        temperature_c=temperature_c,
+        sm_clock_mhz=mean_of_known(gpu.mean("sm_clock_mhz") for gpu in busy.values()),
+        temperature_c=mean_of_known(gpu.mean("temperature_c") for gpu in busy.values()),
         **_energies(power_w * gpus if power_w else None, metrics),
         cpu_share=max(samples.costs.values(), default=None),
         problems=tuple(_find_problems(samples, busy)),

@@ -47,7 +47,8 @@ def poll_jobs(handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatu
     over = [each for each in handles if each.id in ids and _may_have_ended(statuses.get(each.id))]
     files = _read_directories(over, statuses, host)
     jobs = {each.id: files[each.id].claim or ids[each.id] for each in over}  # without a claim, a job did nothing
-    accounting = _query_accounting({jobs[each.id] for each in over if not _find_row(each, jobs[each.id], queue)}, host)
+    left_queue = {jobs[each.id] for each in over if not _find_row(each, jobs[each.id], queue)}
+    accounting = _query_accounting(left_queue, host)
     ended = {each.id: _resolve_status(each, jobs[each.id], files[each.id], queue, accounting) for each in over}
     absent = {each.id: JobStatus(state="absent") for each in handles}
     return {**absent, **statuses, **ended}
@@ -68,16 +69,23 @@ def _query_queue(handles: Sequence[JobHandle], host: Host) -> tuple[dict[str, st
     lines = run_functions(host, calls, "squeue").splitlines()
     divide = lines.index("queue")
     queue = {row.job_id: row for line in lines[divide + 1 :] if (row := parse_squeue_line(line))}
-    known |= {identity: job_id for identity, _, job_id in (each.partition("\t") for each in lines[:divide]) if job_id}
-    by_age = sorted((row for row in queue.values() if row.job_id.isdecimal()), key=lambda row: int(row.job_id))
-    # the last job, if a task was submitted again; a site may add text to the comment
-    marks = {found[0]: row.job_id for row in by_age if (found := ANY_MARK.search(row.comment))}
-    known |= {
-        each.id: marks[mark]
-        for each in handles
-        if each.id not in known and (mark := job_mark(each.id, each.directory)) in marks
-    }
+    for line in lines[:divide]:
+        identity, _, job_id = line.partition("\t")
+        if job_id:
+            known[identity] = job_id
+    marked = _ids_by_mark(queue.values())
+    for each in handles:
+        mark = job_mark(each.id, each.directory)
+        if each.id not in known and mark in marked:
+            known[each.id] = marked[mark]
     return known, queue
+
+
+def _ids_by_mark(rows: Iterable[JobRow]) -> dict[str, str]:
+    """Return the Slurm ids of jobs by their marks, of the last job if a task was submitted again."""
+    by_age = sorted((row for row in rows if row.job_id.isdecimal()), key=lambda row: int(row.job_id))
+    # a site may add text to the comment
+    return {found[0]: row.job_id for row in by_age if (found := ANY_MARK.search(row.comment))}
 
 
 def _find_row(handle: JobHandle, job_id: str, queue: Mapping[str, JobRow]) -> JobRow | None:

@@ -42,12 +42,13 @@ def with_message(path: Path, offset: int, evidence: str) -> str:
     so below the name of an exception, the message may begin with the colon.
     """
     (label, error), *below = map(split_label, plain_text(read_part(path, offset, offset + MESSAGE_BYTES)).splitlines())
-    texts = filter(None, (as_evidence(line) for of_rank, line in below if of_rank == label))
-    text = next(texts, "")
+    texts = [text for of_rank, line in below if of_rank == label and (text := as_evidence(line))]
+    message, following = (*texts, "", "")[:2]
     if not evidence.endswith(":"):
-        is_divided = label and error.strip().replace(b".", b"").isalnum() and (text == ":" or text.startswith(": "))
-        if not is_divided:
+        is_name = error.strip().replace(b".", b"").isalnum()
+        if not (label and is_name and (message == ":" or message.startswith(": "))):
             return evidence
-        evidence, text = f"{evidence}:", text[1:].strip() or next(texts, "")
-    message = "" if text.startswith("Traceback (most recent") else text
+        evidence, message = f"{evidence}:", message[1:].strip() or following
+    if message.startswith("Traceback (most recent"):
+        message = ""
     return f"{evidence} {message}".strip()[:LONGEST_LINE]

@@ -6,7 +6,6 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
-from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -148,14 +147,14 @@ class SignatureSearch:
         best: Hit | None = None
         for block in blocks_of(path, start):
             data, begin = kept + block, start - len(kept)
-            hits = self._new_hits(path, primary, data, begin, len(kept), warnings=warnings)
-            for hit in hits:
+            hits_left = self._new_hits(path, primary, data, begin, len(kept), warnings=warnings)
+            for hit in hits_left:
                 if not hit.is_warning:
-                    return _below_code(hit, hits, data, begin)
-                best = min(best or hit, hit, key=attrgetter("kind"))
+                    return _below_code(hit, hits_left, data, begin)  # which reads the hits below this one
+                best = _better(best, hit)
             if best is None or best.kind > HitKind.SECONDARY:
                 for hit in self._new_hits(path, others, data, begin, len(kept), warnings=warnings):
-                    best = min(best or hit, hit, key=attrgetter("kind"))
+                    best = _better(best, hit)
                     if best.kind <= HitKind.SECONDARY:
                         break
             start, kept = start + len(block), data[-OVERLAP_BYTES:]
@@ -210,6 +209,11 @@ class SignatureSearch:
         first = max(before.rfind(b"\n"), before.rfind(b"\r")) + 1
         lines = [text_of(line) for line in (before[first:] + after).splitlines()]
         return self._patterns.match(signature, "\n".join(lines), len(lines[0]))
+
+
+def _better(best: Hit | None, hit: Hit) -> Hit:
+    """Return the hit of the first `HitKind`, of two of the same kind the earlier one."""
+    return hit if best is None or hit.kind < best.kind else best
 
 
 def _is_warning(hit: Hit, data: bytes, place: int) -> bool:

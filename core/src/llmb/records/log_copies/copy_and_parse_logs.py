@@ -142,12 +142,12 @@ class LogCopies:
 
     def close(self) -> None:
         """Parse last lines that have no line end. The job is over."""
-        self._collect("framework", lambda parser: parser.close())
-        self._collect("scheduler", lambda parser: parser.close())
+        self._collect_steps(lambda parser: parser.close())
+        self._collect_notices(lambda parser: parser.close())
 
     def find_scheduler_cause(self) -> str:
         """Return why the scheduler ended this attempt, "" if its logs do not contain that. No more bytes are parsed."""
-        self._collect("scheduler", lambda parser: parser.close())
+        self._collect_notices(lambda parser: parser.close())
         return next((notice.kind for notice in self.scheduler_notices), "")
 
     def superseded_until(self) -> dict[Path, int]:
@@ -188,26 +188,31 @@ class LogCopies:
         if log.phase in self._measured:
             self.phase = log.phase
         if self._measured.get(log.phase):
-            self._collect("framework", lambda parser: parser.feed(data, log.copy), log.copy)
-        self._collect("scheduler", lambda parser: parser.feed(data, log.copy))
+            self._collect_steps(lambda parser: parser.feed(data, log.copy), log.copy)
+        self._collect_notices(lambda parser: parser.feed(data, log.copy))
 
-    def _collect(
-        self, source: Source, parse: Callable[[LogParser], Iterable[Step | Notice]], log: str | None = None
-    ) -> None:
-        """Collect the steps of the framework's parser, also for each process of a log, or the scheduler's notices."""
-        with self._catch_parser_error(source):
-            if source not in self._parsers:
-                plugin = self._framework if source == "framework" else self._scheduler
-                self._parsers[source] = plugin.parse_log(run=self._plan.run)
-            parser = self._parsers[source]
-            if parser and source == "scheduler":
-                self.scheduler_notices += [each for each in parse(parser) if isinstance(each, Notice)]
-            elif parser:
-                self.series.add(items := [*parse(parser)], source=log and self._sorted_name(log))
+    def _parser(self, source: Source) -> LogParser | None:
+        """Return the parser of a plugin, or None if it failed or has none."""
+        if source not in self._parsers:
+            plugin = self._framework if source == "framework" else self._scheduler
+            self._parsers[source] = plugin.parse_log(run=self._plan.run)
+        return self._parsers[source]
+
+    def _collect_steps(self, parse: Callable[[LogParser], Iterable[Step | Notice]], log: str | None = None) -> None:
+        """Collect what the framework's parser finds in a log, or at the end of all logs (None)."""
+        with self._catch_parser_error("framework"):
+            if parser := self._parser("framework"):
+                items = list(parse(parser))
+                self.series.add(items, source=self._sorted_name(log) if log else None)
                 if log:
                     self.rank_steps.add(items, log)
                 self.series.first_step = parser.first_step  # the parser may know it only now
                 self.series.end_texts = parser.end_texts
+
+    def _collect_notices(self, parse: Callable[[LogParser], Iterable[Step | Notice]]) -> None:
+        with self._catch_parser_error("scheduler"):
+            if parser := self._parser("scheduler"):
+                self.scheduler_notices += [each for each in parse(parser) if isinstance(each, Notice)]
 
     def _sorted_name(self, log: str) -> str:
         """Return a name of a log that sorts later phases first, because their steps replace those of earlier phases."""
