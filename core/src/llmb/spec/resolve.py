@@ -47,12 +47,16 @@ def resolve(
     runs: list[RunSpec] = []
     resolver, targets = RunResolver(registry, any_target=any_target), NamedTargets(registry)
     schedulers = plugin_names("scheduler", registry.installed)
+    key_hints: dict[tuple[str, str], KeyHints] = {}  # a plugin that is not installed is searched once for all runs
     for each in combinations:
         combination, name_errors = (each, ()) if _is_record(document) else targets.apply(each)
         found, run_errors = resolver.resolve(combination, suspects | {"target.name"} if name_errors else suspects)
         runs += found
         if found_errors := (*name_errors, *run_errors):
-            hinted = add_hints(found_errors, combination.tables, schedulers, _key_hints(combination, registry))
+            plugins = string_of(combination.tables, "target", "scheduler") or "", framework_of(combination.recipe or "")
+            if plugins not in key_hints:
+                key_hints[plugins] = _key_hints(*plugins, registry)
+            hinted = add_hints(found_errors, combination.tables, schedulers, key_hints[plugins])
             errors += [_locate(error, combination.source_map) for error in hinted]
     if errors:
         errors = [*_newer_llmb(document), *errors, *_other_plugins(document, registry)]
@@ -60,14 +64,14 @@ def resolve(
     return Workload(file=document.file, runs=valid, notes=tuple(document.notes)), tuple(dict.fromkeys(errors))
 
 
-def _key_hints(combination: Combination, registry: PluginRegistry) -> KeyHints:
-    """Return hints on keys of the spec: those of core, and those of the run's plugins if they can be loaded."""
+def _key_hints(scheduler: str, framework: str, registry: PluginRegistry) -> KeyHints:
+    """Return hints on keys of the spec: those of core, and those of these plugins if they can be loaded."""
     of_scheduler: Mapping[str, str] = {}
     of_framework: Mapping[str, str] = {}
     with suppress(LlmbError):
-        of_scheduler = registry.scheduler(string_of(combination.tables, "target", "scheduler") or "").key_hints
+        of_scheduler = registry.scheduler(scheduler).key_hints
     with suppress(LlmbError):
-        of_framework = registry.framework(framework_of(combination.recipe or "")).key_hints
+        of_framework = registry.framework(framework).key_hints
     return merge_key_hints(of_scheduler, of_framework)
 
 
