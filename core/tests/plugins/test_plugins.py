@@ -133,6 +133,16 @@ def test_a_framework_without_recipes_shows_where_they_are_searched(
     )
 
 
+def test_a_distribution_with_unreadable_metadata_and_a_misspelt_group_affects_no_command(
+    run_llmb: Any, plugins: Any, one_line: OneLine
+) -> None:
+    plugins.site.install("llmb-acme", files={}, entry_points={"llmb.framework": {"acme": "llmb_acme:Acme"}})
+    [metadata] = plugins.site.folder.glob("llmb_acme-*/METADATA")
+    metadata.write_bytes(b"Name: caf\xe9\n")
+    assert run_llmb("plugins").returncode == 0
+    assert "framework plugin 'acme' is not installed" in one_line(run_llmb("parse", "a.log", "--framework", "acme"))
+
+
 @pytest.mark.parametrize("kind", ["framework", "scheduler", "extension", "pack"])
 def test_plugins_and_doctor_list_an_entry_point_in_a_misspelt_group(run_llmb: Any, plugins: Any, kind: str) -> None:
     """No run uses the data of an extension or a pack by its name, so nothing else would report it."""

@@ -175,10 +175,9 @@ def _not_installed(kind: str, name: str, installed: Sequence[PluginEntry]) -> Fa
     message = f"{kind} plugin {name!r} is not installed"
     if others := {entry.kind for entry in installed if entry.name == name} - {"extension"}:
         message = f"{name!r} is a {others.pop()}, not a {kind}"
-    elif misspelt := next((each for each in find_misspelt_groups() if each[1].name == name), None):
-        distribution, point, _ = misspelt
+    elif misspelt := next((each for each in find_misspelt_groups() if each.name == name), None):
         group = next(group for group, each in GROUPS.items() if each == kind)
-        provider = f"{distribution.name} has it in the entry-point group {point.group!r}"
+        provider = f"{misspelt.distribution} has it in the entry-point group {misspelt.group!r}"
         return Fault(message=f"{message}: {provider}", expected=group)
     elif package := plugin_packages().get(name):
         return Fault(message=f"{message}; the package {package} contains a plugin of this name")

@@ -4,17 +4,34 @@ from collections.abc import Iterator
 from contextlib import suppress
 from importlib import metadata
 
+import attrs
+
 from llmb.plugins.installed_names import GROUPS
 from llmb.values.texts.nearest_name import nearest_name
 
 
-def find_misspelt_groups() -> Iterator[tuple[metadata.Distribution, metadata.EntryPoint, str]]:
-    """Yield each entry point in a misspelt group, with its distribution and the group that was probably meant.
+@attrs.frozen(kw_only=True)
+class MisspeltGroup:
+    """An entry point, its distribution and version, its ``group`` and the group that was probably meant."""
 
-    A distribution with unreadable metadata is skipped.
-    """
+    name: str
+    distribution: str
+    version: str
+    group: str
+    meant: str
+
+
+def find_misspelt_groups() -> Iterator[MisspeltGroup]:
+    """Yield the entry points in misspelt groups. A distribution with unreadable metadata is skipped."""
     for distribution in metadata.distributions():
         with suppress(Exception):  # importlib.metadata raises whatever its parsers raise
             for point in distribution.entry_points:
-                if point.group not in GROUPS and (meant := nearest_name(point.group, GROUPS)):
-                    yield distribution, point, meant
+                meant = None if point.group in GROUPS else nearest_name(point.group, GROUPS)
+                if meant:
+                    yield MisspeltGroup(
+                        name=point.name,
+                        distribution=distribution.name,
+                        version=distribution.version,
+                        group=point.group,
+                        meant=meant,
+                    )

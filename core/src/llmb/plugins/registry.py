@@ -15,7 +15,7 @@ from llmb.plugins.find_plugins import PACK, PluginEntry, choose_entry, find_plug
 from llmb.plugins.guard import Plugin, decoding
 from llmb.plugins.installed_names import GROUPS
 from llmb.plugins.load import load
-from llmb.plugins.misspelt_groups import find_misspelt_groups
+from llmb.plugins.misspelt_groups import MisspeltGroup, find_misspelt_groups
 from llmb.plugins.read_pack import check_pack, read_accelerators, read_pack_signatures
 from llmb.plugins.recipe_files import RecipeFiles, addresses_of, find_recipe
 from llmb.values.errors import Fault, LlmbError, PluginError, PluginWarning, RecipeError, collect_errors, located
@@ -82,19 +82,8 @@ class PluginRegistry:
 
         An entry point in a group that resembles one of llmb's is an error, because nothing else reports it.
         """
-        misspelt = [
-            PluginInfo(
-                name=point.name,
-                kind=GROUPS[meant],
-                distribution=distribution.name,
-                version=distribution.version,
-                hooks=(),
-                error=f"{distribution.name} has the entry-point group {point.group!r}; expected {meant}",
-            )
-            for distribution, point, meant in find_misspelt_groups()
-            if point.group.startswith("llmb")
-        ]
-        return [*map(self._describe, self.installed), *misspelt]
+        misspelt = (each for each in find_misspelt_groups() if each.group.startswith("llmb"))
+        return [*map(self._describe, self.installed), *map(_describe_misspelt, misspelt)]
 
     def recipe(self, address: str) -> Recipe:
         """Return a recipe, like `load_recipe`. Raise RecipeError or PluginError."""
@@ -253,6 +242,17 @@ def renderers_of(plugin: Plugin) -> Mapping[str, ReportRenderer]:
             problem = f"report() returned the suffix {suffix!r}; expected a dot and small letters, such as '.md'"
             raise plugin.guard.error(problem)
     return renderers
+
+
+def _describe_misspelt(found: MisspeltGroup) -> PluginInfo:
+    return PluginInfo(
+        name=found.name,
+        kind=GROUPS[found.meant],
+        distribution=found.distribution,
+        version=found.version,
+        hooks=(),
+        error=f"{found.distribution} has the entry-point group {found.group!r}; expected {found.meant}",
+    )
 
 
 def _missing_renderer(suffix: str, suffixes: Sequence[str]) -> Fault:
