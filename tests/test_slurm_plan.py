@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,9 @@ def test_errors_of_the_target_are_reported_together_with_their_keys(toy: Any, tm
         ("nodes", "workload.gpus"),
         ("cpus-per-task", "sbatch.cpus-per-task"),
         ("mail_user", "sbatch.mail-user"),
+        ("gpus-per-node", "gpus_per_node"),
         ("container_mounts", "mounts"),
+        ("container-image", "workload.image"),
     ],
 )
 def test_an_option_of_sbatch_in_target_is_reported_with_the_key_that_sets_it(key: str, meant: str) -> None:
@@ -111,3 +114,12 @@ def test_an_option_of_sbatch_in_target_is_reported_with_the_key_that_sets_it(key
         llmb.load({"workload": workload, "target": {"scheduler": "slurm", "workdir": "/lustre/me", key: "1"}})
     assert str(caught.value).startswith(f"target.{key}: unknown key; ")
     assert str(caught.value).endswith(f" (did you mean '{meant}'?)")
+
+
+@pytest.mark.parametrize(("key", "meant"), [("time", "workload.time_limit"), ("cpus-per-task", "sbatch.cpus-per-task")])
+def test_an_option_of_sbatch_in_a_named_target_is_reported_with_the_key_that_sets_it(key: str, meant: str) -> None:
+    targets = Path(os.environ["XDG_CONFIG_HOME"], "llmb", "targets.toml")
+    targets.parent.mkdir(parents=True)
+    targets.write_text(f'[eos]\nscheduler = "slurm"\nworkdir = "/lustre/me"\n{key} = "1"\n')
+    with pytest.raises(llmb.SpecError, match=f"did you mean '{meant}'"):
+        llmb.doctor("eos")

@@ -53,7 +53,7 @@ def _meant(error: Fault) -> str:
     """Return the key that was meant, with its table."""
     table, dot, _ = (error.key or "").rpartition(".")
     nearest = error.nearest or ""
-    return nearest if nearest.partition(".")[0] in TABLES else f"{table}{dot}{nearest}"
+    return nearest if "." in nearest and nearest.partition(".")[0] in TABLES else f"{table}{dot}{nearest}"
 
 
 def _contains(table: Any, names: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ _WORDS = {
     "workload.dtype": "precision data_type",
     "workload.gpus": "nodes num_nodes nnodes world_size num_gpus",
     "workload.steps": "max_steps iterations",
-    "workload.image": "container container_image",
+    "workload.image": "container",
     "workload.time_limit": "time timeout walltime",
     "parallelism.tp": "tp_size tensor_parallel tensor_parallel_size",
     "parallelism.pp": "pp_size pipeline_parallel pipeline_parallel_size",
@@ -49,10 +49,8 @@ KeyHints = Mapping[str, Mapping[str, str]]
 
 def merge_key_hints(scheduler: Mapping[str, str], framework: Mapping[str, str]) -> KeyHints:
     """Return the ``key_hints`` of the run's plugins with those of core, by the tables in which they are looked up."""
-    return {
-        "target": {**WORDS, **_last_parts(scheduler)},
-        **{table: {**WORDS, **_last_parts(framework)} for table in FRAMEWORK_TABLES},
-    }
+    of_framework = {**WORDS, **_last_parts(framework)}
+    return {"target": {**WORDS, **_last_parts(scheduler)}} | dict.fromkeys(FRAMEWORK_TABLES, of_framework)
 
 
 def _last_parts(hints: Mapping[str, str]) -> dict[str, str]:

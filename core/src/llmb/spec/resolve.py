@@ -1,8 +1,7 @@
 """Resolve a spec to its runs: expand the sweep, check each combination, and collect the errors of all."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,11 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import add_hints
 from llmb.spec.expand_sweep import Combination, expand
 from llmb.spec.follow_up_errors import keys_of
-from llmb.spec.key_hints import KeyHints, merge_key_hints
 from llmb.spec.overrides import FROM_OVERRIDES
 from llmb.spec.resolve_run import RunResolver
-from llmb.spec.spec_tables import Document, string_of
+from llmb.spec.spec_tables import Document
 from llmb.spec.targets import NamedTargets
-from llmb.values.errors import Fault, LlmbError
+from llmb.values.errors import Fault
 from llmb.values.frozen import table_of
 from llmb.values.texts.error_text import UNKNOWN_KEY
 from llmb.values.workload import RunSpec, SourceMap, Workload
@@ -47,32 +45,18 @@ def resolve(
     runs: list[RunSpec] = []
     resolver, targets = RunResolver(registry, any_target=any_target), NamedTargets(registry)
     schedulers = plugin_names("scheduler", registry.installed)
-    key_hints: dict[tuple[str, str], KeyHints] = {}  # a plugin that is not installed is searched once for all runs
     for each in combinations:
         combination, name_errors = (each, ()) if _is_record(document) else targets.apply(each)
         found, run_errors = resolver.resolve(combination, suspects | {"target.name"} if name_errors else suspects)
         runs += found
         if found_errors := (*name_errors, *run_errors):
-            plugins = string_of(combination.tables, "target", "scheduler") or "", framework_of(combination.recipe or "")
-            if plugins not in key_hints:
-                key_hints[plugins] = _key_hints(*plugins, registry)
-            hinted = add_hints(found_errors, combination.tables, schedulers, key_hints[plugins])
+            hints = resolver.key_hints(combination.tables)
+            hinted = add_hints(found_errors, combination.tables, schedulers, hints)
             errors += [_locate(error, combination.source_map) for error in hinted]
     if errors:
         errors = [*_newer_llmb(document), *errors, *_other_plugins(document, registry)]
     valid = () if document.errors else tuple(runs)  # an unreadable override may be meant for any of them
     return Workload(file=document.file, runs=valid, notes=tuple(document.notes)), tuple(dict.fromkeys(errors))
-
-
-def _key_hints(scheduler: str, framework: str, registry: PluginRegistry) -> KeyHints:
-    """Return hints on keys of the spec: those of core, and those of these plugins if they can be loaded."""
-    of_scheduler: Mapping[str, str] = {}
-    of_framework: Mapping[str, str] = {}
-    with suppress(LlmbError):
-        of_scheduler = registry.scheduler(scheduler).key_hints
-    with suppress(LlmbError):
-        of_framework = registry.framework(framework).key_hints
-    return merge_key_hints(of_scheduler, of_framework)
 
 
 def _newer_llmb(document: Document) -> list[Fault]:

@@ -21,6 +21,7 @@ from llmb.spec.decode import TableDecoder, decode_options
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.follow_up_errors import overlaps, suspect_keys
 from llmb.spec.gpu_and_dtype import check_dtype, check_memory
+from llmb.spec.key_hints import KeyHints, merge_key_hints
 from llmb.spec.latest_result import LatestResult
 from llmb.spec.published_baseline import with_baseline
 from llmb.spec.spec_tables import string_of
@@ -101,6 +102,14 @@ class RunResolver:
             source_map=combination.source_map,
         )
         return tuple(_repeat(run_spec, number) for number in range(1, run_spec.repeats + 1)), []
+
+    def key_hints(self, tables: Mapping[str, Any]) -> KeyHints:
+        """Return hints on keys of the spec: those of core, and those of the run's plugins if they can be loaded."""
+        name = string_of(tables, "target", "scheduler")
+        scheduler, _ = self._load("target.scheduler", self._registry.scheduler, name)
+        name = _framework(string_of(tables, "workload", "recipe"))
+        framework, _ = self._load("workload.recipe", self._registry.framework, name)
+        return merge_key_hints(scheduler.key_hints if scheduler else {}, framework.key_hints if framework else {})
 
     def _look_up(self, tables: Mapping[str, Any], errors: list[Fault]) -> _Parts:
         address, gpu_type = string_of(tables, "workload", "recipe"), string_of(tables, "workload", "gpu_type")

@@ -19,15 +19,16 @@ SET_BY_LLMB = {
 }
 """Arguments of MaxText that [framework] config must not set, each with the key of the spec that sets it."""
 
+MESH_AXIS = re.compile(r"(ici|dcn)_\w+_parallelism")
+"""Further such arguments, which [parallelism] sets: the sizes of the mesh, within a node and across nodes."""
+
 KEY_HINTS = {
     **SET_BY_LLMB,
+    "head_dim": "model.head_size",
     "ici_tensor_parallelism": "parallelism.tp",
     "ici_fsdp_parallelism": "parallelism.fsdp",
 }
 """Arguments of MaxText that users may write into the spec, each with the key that is meant."""
-
-MESH_AXIS = re.compile(r"(ici|dcn)_\w+_parallelism")
-"""Further such arguments, which [parallelism] sets: the sizes of the mesh, within a node and across nodes."""
 
 
 def find_errors(run: Run[Any]) -> list[Fault]:
