@@ -75,9 +75,8 @@ def _query_queue(handles: Sequence[JobHandle], host: Host) -> tuple[dict[str, st
             known[identity] = job_id
     marked = _ids_by_mark(queue.values())
     for each in handles:
-        mark = job_mark(each.id, each.directory)
-        if each.id not in known and mark in marked:
-            known[each.id] = marked[mark]
+        if each.id not in known and (job_id := marked.get(job_mark(each.id, each.directory), "")):
+            known[each.id] = job_id
     return known, queue
 
 
