@@ -1,8 +1,9 @@
 """The hook specifications of the three kinds of plugin.
 
-Each Protocol is the type, the specification and the reference of one kind. A plugin inherits from its Protocol (``class
-MyTrainer(FrameworkHooks[MyOptions])``), so that a type checker reports a missing hook or a wrong signature. The plugin
-marks each hook that it implements with `hookimpl`. A hook that it does not implement has the default of the Protocol.
+Each Protocol is the type, the specification and the reference of one kind. A plugin inherits from its Protocol
+(``class MyTrainer(FrameworkHooks[MyOptions])``), so that a type checker reports a missing hook or a wrong signature.
+The plugin marks each hook that it implements with `hookimpl`. A hook that it does not implement has the default of the
+Protocol.
 
 Hooks take values and return values, and core performs the effects. Only `submit`, `poll`, `history`, `cancel` and
 `checks` run commands, through the `Host` that they are given. A hook may leave out arguments. llmb may add arguments to
@@ -138,7 +139,7 @@ class SchedulerHooks(Protocol[OptionsT]):
     """The attrs class of the scheduler's own keys of [target]. A field without a default is required."""
 
     key_hints: Mapping[str, str] = FrozenMap()
-    """Options of the scheduler's commands that users may write into the spec, each with the key that sets it."""
+    """Options of the scheduler's commands that users may write into [target], each with the key that sets it."""
 
     single_node: bool = False
     """True if all GPUs of a run are on one node, for any number of GPUs."""

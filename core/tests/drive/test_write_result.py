@@ -40,12 +40,12 @@ def test_a_slow_node_is_found_by_the_numbers_of_its_processes(tmp_path: Path, ra
     logs = LogCopies(plan, record, registry.framework("maxtext"), registry.scheduler("slurm"))
     measured = next(log for log in logs.files if log.phase == plan.job.phases[-1].name)
     logs.add(measured.path, "".join(lines).encode(), is_last=True)
-    past = EndedJob(
+    job = EndedJob(
         status=JobStatus(state="ended", cause="failed"),
         history=JobHistory(attempts=(Attempt(attempt=0, nodes=NODES),)),
         recorded=b"",
     )
-    write_result(plan, record, logs, past, registry)
+    write_result(plan, record, logs, job, registry)
     found = read_result(record).rank_times
     assert found is not None
     assert [each.host for each in found.slow_hosts] == ["n5"]

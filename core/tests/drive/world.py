@@ -292,10 +292,10 @@ def replace_what_is_not_simulated(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(f"{tasks}.task_jobs.poll_detached", lambda handles, host: host.scheduler.poll(handles, host))
 
 
-def write_result(plan: RunPlan, record: RunRecord, logs: LogCopies, past: EndedJob, registry: object) -> Ended:
+def write_result(plan: RunPlan, record: RunRecord, logs: LogCopies, job: EndedJob, registry: object) -> Ended:
     """Write a result and end as the scheduler reports. The rules of real runs have tests of their own."""
     logs.close()
-    status = past.status
+    status = job.status
     state: Any = STATES.get(status.cause, "failed")
     record.write_result({"reason": status.reason}, [])
     return Ended(run_id=plan.run.id, state=state, reason=status.reason)

@@ -462,7 +462,7 @@ def test_replaying_the_events_gives_the_state(act: Callable[[list[Event]], list[
         assert replay(act(events)) == state
 
 
-def test_a_run_that_was_handed_over_may_have_a_job_and_a_submitted_one_has() -> None:
+def test_a_run_that_may_be_submitted_may_have_a_job_and_a_submitted_one_has() -> None:
     facts = {state: (state.may_be_submitted, state.submitted) for state in (State(), SUBMITTING, QUEUED, ENDING)}
     assert list(facts.values()) == [(False, False), (True, False), (True, True), (True, True)]
 

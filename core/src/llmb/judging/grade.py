@@ -247,10 +247,10 @@ class Grader:
             cause=log.failure.cause if log.failure else log.reason or "",
             loss_nan=log.status == "nan",
             missing_window=missing,
-            invalid_step_time=self._explain_impossible(log, metrics),
+            invalid_step_time=self._explain_invalid_step_time(log, metrics),
         )
 
-    def _explain_impossible(self, log: ParsedLog, metrics: Metrics | None) -> str:
+    def _explain_invalid_step_time(self, log: ParsedLog, metrics: Metrics | None) -> str:
         """Return why the step time of a log is not that of the configuration, or ""."""
         if log.disagreement:
             return f"{log.disagreement}; {self._advice}"

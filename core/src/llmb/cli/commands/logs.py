@@ -58,7 +58,7 @@ def _follow(run: llmb.RunResult, printer: LogPrinter, *, command: str) -> None:
 
 
 def _print_events(run: llmb.RunResult, printer: LogPrinter) -> None:
-    from llmb.cli.views.plain_view import describe_event
+    from llmb.cli.views.plain_view import describe_shared_event
 
     try:
         printer.print_new()  # before the wait for the target
@@ -67,7 +67,7 @@ def _print_events(run: llmb.RunResult, printer: LogPrinter) -> None:
         with llmb.attach([run.run_id]) as session:
             for event in session.events(sleep=printer.print_while_sleeping):
                 printer.print_new()
-                if notice := describe_event(event):
+                if notice := describe_shared_event(event):
                     output.print_message(notice)
     finally:
         printer.print_new()

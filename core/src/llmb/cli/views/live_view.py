@@ -12,7 +12,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.views.live_area import LiveArea
 from llmb.cli.views.live_table import RunRow, table_of_runs, update_row
-from llmb.cli.views.plain_view import View, describe_event
+from llmb.cli.views.plain_view import View, describe_shared_event
 
 
 class LiveView(View):
@@ -39,7 +39,7 @@ class LiveView(View):
         """Update the row of a run, or print a message above the table."""
         if not isinstance(event, llmb.Planned):
             self._activity = ""
-        if notice := describe_event(event):
+        if notice := describe_shared_event(event):
             self._area.print_above(Text("\n".join(output.message_lines(notice, self._area.size[0]))))
         elif run_id := event.run_id:
             row = self._rows.get(run_id, RunRow(run_id=run_id))

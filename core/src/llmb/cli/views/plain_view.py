@@ -48,7 +48,7 @@ class PlainView(View):
             case llmb.Skipped(run_id=run_id, reason=reason):  # the complete error is raised at the end
                 begin = reason.removeprefix(f"{run_id}: ").partition("\n")[0]
                 self._print(f"{run_id}: skipped, {begin}")
-        if notice := describe_event(event):
+        if notice := describe_shared_event(event):
             self._stop_timer()
             output.print_message(notice)
 
@@ -100,7 +100,7 @@ def describe_speed(progress: llmb.Progress | llmb.RunProgress, steps: int | None
     return parts
 
 
-def describe_event(event: llmb.Event) -> str:
+def describe_shared_event(event: llmb.Event) -> str:
     """Return the sentence in an event that concerns more than one run, or an empty string.
 
     Lines of a specification below the sentence stay lines, so that they can be copied.

@@ -96,8 +96,8 @@ class RunFinalizer:
 
     def _query_histories(self, units: UnitStates) -> Mapping[str, JobHistory]:
         """Return what the scheduler knows of these jobs. An error of the plugin is a note. Raise TargetError."""
-        handles = [self._runs[unit.id].handle(state) for unit, state in units]
-        handles = [attrs.evolve(each, job_id=self._statuses[each.id].job_id or each.job_id) for each in handles]
+        recorded = [self._runs[unit.id].handle(state) for unit, state in units]
+        handles = [attrs.evolve(each, job_id=self._statuses[each.id].job_id or each.job_id) for each in recorded]
         try:
             found: Mapping[str, JobHistory] = self._group.scheduler.history(handles=handles, host=self._group.host)
         except PluginError as error:

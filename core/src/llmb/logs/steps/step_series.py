@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from llmb.logs.steps.nan_steps import NanSteps
-from llmb.logs.steps.steps_of_lowest_rank import ProcessOrder, SortedSteps, find_process_order
+from llmb.logs.steps.steps_of_lowest_rank import ProcessPosition, SortedSteps, find_process_position
 from llmb.values.steps import Notice, NoticeKind, Step
 from llmb.values.texts.error_text import format_value
 
@@ -30,7 +30,7 @@ class StepSeries:
         self._notices: dict[Notice, None] = {}
         self._nan_steps = NanSteps()
         self._sources: set[str] = set()
-        self._orders: dict[str, dict[int | None, ProcessOrder]] = {}
+        self._positions: dict[str, dict[int | None, ProcessPosition]] = {}
         self._last: dict[str, Step] = {}
         self._checkpoints: set[tuple[str, int, Notice]] = set()
         self._announced_steps: int | None = None
@@ -39,7 +39,7 @@ class StepSeries:
         """Add what a parser returned for a log, or at the end of all logs (None)."""
         source = self._source_of(source)
         steps, repeating = self._steps, self._nan_steps.printed
-        last, orders = self._last.get(source) or Step(step=0), self._orders.setdefault(source, {})
+        last, positions = self._last.get(source) or Step(step=0), self._positions.setdefault(source, {})
         for item in items:
             attempt = item.attempt
             if attempt is not None and attempt < steps.attempt:
@@ -54,10 +54,10 @@ class StepSeries:
                 self.checkpoints_s = 0.0
                 self._checkpoints.clear()
             rank = item.rank
-            order = orders.get(rank)
-            if order is None:
-                order = orders[rank] = find_process_order(source, rank)
-            steps.put(item, order)
+            position = positions.get(rank)
+            if position is None:
+                position = positions[rank] = find_process_position(source, rank)
+            steps.put(item, position)
             last = item
             if item.loss != item.loss:  # only NaN differs from itself
                 self._nan_steps.add(item.step, (source, rank))

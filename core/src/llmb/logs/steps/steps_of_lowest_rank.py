@@ -10,8 +10,8 @@ from typing import overload
 from llmb.logs.steps.restarts import NEWEST_FIRST
 from llmb.values.steps import Step, find_log_interval
 
-ProcessOrder = tuple[bool, bool, int, tuple[str | int, ...]]
-"""The place of a process among those of a run, which is the same in whatever order their logs are read."""
+ProcessPosition = tuple[bool, bool, int, tuple[str | int, ...]]
+"""The position of a process among those of a run, which is the same in whatever order their logs are read."""
 
 
 class SortedSteps(Sequence[Step]):
@@ -27,29 +27,29 @@ class SortedSteps(Sequence[Step]):
         self.numbers: list[int] = []
         """The number of each step, in ascending order."""
         self._steps: list[Step] = []
-        self._places: list[ProcessOrder] = []
+        self._positions: list[ProcessPosition] = []
         self._only_fell_from: int | None = None
-        self._falls: dict[ProcessOrder, int] = {}  # of processes whose last numbers each were below all earlier ones
+        self._falls: dict[ProcessPosition, int] = {}  # of processes whose last numbers each were below all earlier ones
 
-    def put(self, step: Step, process: ProcessOrder) -> None:
+    def put(self, step: Step, process: ProcessPosition) -> None:
         """Add a step of a process, or replace the step of the same number of this process or of a later one."""
         number, numbers = step.step, self.numbers
         if not numbers or number > numbers[-1]:
             numbers.append(number)
             self._steps.append(step)
-            self._places.append(process)
+            self._positions.append(process)
             if self._falls:
                 self._falls.pop(process, None)
             return
         index = bisect_left(numbers, number)
         if numbers[index] == number:
-            before, known = self._places[index], self._steps[index]
+            before, known = self._positions[index], self._steps[index]
             if step.time_s is None or known.time_s is None:
                 is_first = process is before or (*_lacks(step), process) < (*_lacks(known), before)
             else:
                 is_first = process <= before
             if is_first:
-                self._steps[index], self._places[index] = step, process
+                self._steps[index], self._positions[index] = step, process
             return
         if len(numbers) == 1:
             self._only_fell_from = numbers[0]
@@ -59,7 +59,7 @@ class SortedSteps(Sequence[Step]):
             self._falls.pop(process, None)
         numbers.insert(index, number)
         self._steps.insert(index, step)
-        self._places.insert(index, process)
+        self._positions.insert(index, process)
 
     @property
     def newest_first(self) -> bool:
@@ -104,7 +104,7 @@ class SortedSteps(Sequence[Step]):
         )
 
 
-def find_process_order(source: str, rank: int | None) -> ProcessOrder:
+def find_process_position(source: str, rank: int | None) -> ProcessPosition:
     """Return the position of a process among those of the run.
 
     A step of unknown source and rank, from the end of all logs, is last.
