@@ -55,11 +55,11 @@ def planned(file: Path, recipe: str, *, gpu_type: str, dtype: str, gpus: int, **
             "model.top_k: 9 experts per token are more than the model's 8; expected at most 8",
         ),
         (
-            "maxtext/llama2-70b",
-            64,
+            "nemo_launcher/grok1-314b",
+            512,
             {"model": {"head_size": 64}},
-            "model.head_size: maxtext cannot override this key; expected the recipe's value; maxtext can override "
-            "layers, hidden, ffn, heads, query_groups, vocab, seq_len, experts, top_k",
+            "model.head_size: nemo_launcher cannot override this key; expected the recipe's value; "
+            "nemo_launcher can override layers, hidden, ffn, heads, query_groups, vocab, seq_len, experts, top_k",
         ),
         (
             "nemo_launcher/grok1-314b",

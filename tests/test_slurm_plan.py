@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -117,9 +118,16 @@ def test_an_option_of_sbatch_in_target_is_reported_with_the_key_that_sets_it(key
 
 
 @pytest.mark.parametrize(("key", "meant"), [("time", "workload.time_limit"), ("cpus-per-task", "sbatch.cpus-per-task")])
-def test_an_option_of_sbatch_in_a_named_target_is_reported_with_the_key_that_sets_it(key: str, meant: str) -> None:
-    targets = Path(os.environ["XDG_CONFIG_HOME"], "llmb", "targets.toml")
-    targets.parent.mkdir(parents=True)
-    targets.write_text(f'[eos]\nscheduler = "slurm"\nworkdir = "/lustre/me"\n{key} = "1"\n')
-    with pytest.raises(llmb.SpecError, match=f"did you mean '{meant}'"):
+def test_an_option_of_sbatch_in_a_named_target_is_reported_with_the_key_that_sets_it(
+    key: str, meant: str, write_target: Callable[..., None]
+) -> None:
+    write_target("eos", scheduler="slurm", workdir="/lustre/me", **{key: "1"})
+    with pytest.raises(llmb.SpecError, match=re.escape(f"did you mean '{meant}'")):
         llmb.doctor("eos")
+
+
+def test_a_misspelt_key_of_a_named_target_is_not_reported_as_missing_as_well(write_target: Callable[..., None]) -> None:
+    write_target("eos", scheduler="slurm", host="login.eos", work_dir="/lustre/me")
+    with pytest.raises(llmb.SpecError, match=r"eos\.work_dir: unknown key; ") as caught:
+        llmb.doctor("eos")
+    assert len(caught.value.faults) == 1

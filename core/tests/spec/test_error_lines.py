@@ -137,7 +137,7 @@ def test_a_misspelt_key_is_one_error(spec: Any, text: str, line: str) -> None:
     [
         ("parallelism", {"tensor_parallel_size": "tp", "ep_size": "ep", "vpp": "vp", "mbs": "micro_batch_size"}),
         ("model", {"num_attention_heads": "heads", "sequence_length": "seq_len", "d_model": "hidden"}),
-        ("workload", {"model": "recipe", "precision": "dtype", "num_nodes": "gpus", "container": "image"}),
+        ("workload", {"model": "recipe", "precision": "dtype", "num_nodes": "gpus", "container_image": "image"}),
         ("model", {"base_mlp_dim": "ffn", "max_target_length": "seq_len"}),  # of the framework
         ("model", {"mbs": "parallelism.micro_batch_size", "head_dim": "head_size", "n_layers": "layers"}),
         ("parallelism", {"ici_tensor_parallelism": "tp"}),

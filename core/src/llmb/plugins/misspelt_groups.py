@@ -12,7 +12,7 @@ from llmb.values.texts.nearest_name import nearest_name
 
 @attrs.frozen(kw_only=True)
 class MisspeltGroup:
-    """An entry point, its distribution and version, its ``group`` and the group that was probably meant."""
+    """An entry point in a misspelt ``group``. ``meant`` is the group that was probably meant."""
 
     name: str
     distribution: str
@@ -27,7 +27,7 @@ def find_misspelt_groups() -> Iterator[MisspeltGroup]:
         with suppress(Exception):  # importlib.metadata raises whatever its parsers raise
             for point in distribution.entry_points:
                 meant = None if point.group in GROUPS else nearest_name(point.group, GROUPS)
-                if meant:
+                if meant and distribution.name:  # damaged metadata may lack the name
                     yield MisspeltGroup(
                         name=point.name,
                         distribution=distribution.name,

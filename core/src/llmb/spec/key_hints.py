@@ -13,7 +13,7 @@ _WORDS = {
     "workload.dtype": "precision data_type",
     "workload.gpus": "nodes num_nodes nnodes world_size num_gpus",
     "workload.steps": "max_steps iterations",
-    "workload.image": "container",
+    "workload.image": "container container_image",
     "workload.time_limit": "time timeout walltime",
     "parallelism.tp": "tp_size tensor_parallel tensor_parallel_size",
     "parallelism.pp": "pp_size pipeline_parallel pipeline_parallel_size",

@@ -50,7 +50,7 @@ def resolve(
         found, run_errors = resolver.resolve(combination, suspects | {"target.name"} if name_errors else suspects)
         runs += found
         if found_errors := (*name_errors, *run_errors):
-            hints = resolver.key_hints(combination.tables)
+            hints = resolver.find_key_hints(combination.tables)
             hinted = add_hints(found_errors, combination.tables, schedulers, hints)
             errors += [_locate(error, combination.source_map) for error in hinted]
     if errors:
@@ -60,7 +60,7 @@ def resolve(
 
 
 def _newer_llmb(document: Document) -> list[Fault]:
-    """Return the error that a newer llmb wrote this record, whose keys this one need not know. Else return no error."""
+    """Return an error if a newer llmb wrote this record, because this one may not know all its keys."""
     from packaging.version import InvalidVersion, Version  # only for records with errors
 
     writer: Any = table_of(document.tables, "provenance").get("llmb")
@@ -83,7 +83,7 @@ def _other_plugins(document: Document, registry: PluginRegistry) -> Iterator[Fau
 
 
 def _is_record(document: Document) -> bool:
-    """Check whether a spec is a run's record. The record has all keys of its target, which may no longer be known."""
+    """Check whether a spec is a run's record. It has all keys of its target, which the targets file may lack today."""
     return "provenance" in document.tables and "target.name" not in document.origins
 
 
@@ -102,7 +102,7 @@ def _locate(error: Fault, source_map: SourceMap) -> Fault:
     if error.message != UNKNOWN_KEY or error.file or not error.key:
         return located
     for swept, (file, place) in source_map.places.items():
-        if swept.startswith(f"{error.key}.") and place.startswith("sweep."):  # the table may exist only because of it
+        if swept.startswith(f"{error.key}.") and place.startswith("sweep."):  # only the sweep may need the table
             located = attrs.evolve(located, file=file, key=place)
             break
     return attrs.evolve(located, key=re.sub(r"\[\d+\]$", "", located.key or ""))  # unknown whatever its value
@@ -111,7 +111,7 @@ def _locate(error: Fault, source_map: SourceMap) -> Fault:
 def _with_quotes(error: Fault) -> Fault:
     """Return the error of an override, with the quotes that it needs if TOML reads the value as a number.
 
-    A shell and Python read them in the same way.
+    These quotes mean the same in a shell and in Python.
     """
     wants_text = error.expected in ("a string", "a non-empty string")
     wrong = re.fullmatch(r"invalid value ([\w.+-]+)", error.message)

@@ -9,7 +9,7 @@ import attrs
 
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.paths import config_folder
-from llmb.plugins.addresses import is_file_address, split_address
+from llmb.plugins.addresses import framework_of, is_file_address, split_address
 from llmb.plugins.read_pack import example_table
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
@@ -103,12 +103,12 @@ class RunResolver:
         )
         return tuple(_repeat(run_spec, number) for number in range(1, run_spec.repeats + 1)), []
 
-    def key_hints(self, tables: Mapping[str, Any]) -> KeyHints:
+    def find_key_hints(self, tables: Mapping[str, Any]) -> KeyHints:
         """Return hints on keys of the spec: those of core, and those of the run's plugins if they can be loaded."""
-        name = string_of(tables, "target", "scheduler")
-        scheduler, _ = self._load("target.scheduler", self._registry.scheduler, name)
-        name = _framework(string_of(tables, "workload", "recipe"))
-        framework, _ = self._load("workload.recipe", self._registry.framework, name)
+        scheduler_name = string_of(tables, "target", "scheduler")
+        framework_name = framework_of(string_of(tables, "workload", "recipe") or "") or None
+        scheduler, _ = self._load("target.scheduler", self._registry.scheduler, scheduler_name)
+        framework, _ = self._load("workload.recipe", self._registry.framework, framework_name)
         return merge_key_hints(scheduler.key_hints if scheduler else {}, framework.key_hints if framework else {})
 
     def _look_up(self, tables: Mapping[str, Any], errors: list[Fault]) -> _Parts:

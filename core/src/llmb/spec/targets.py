@@ -12,6 +12,7 @@ from llmb.spec.assemble_run import assemble_target
 from llmb.spec.check_values import check_host_and_workdir, mount_key
 from llmb.spec.decode import decode_options, decode_target, required_options
 from llmb.spec.expand_sweep import Combination
+from llmb.spec.follow_up_errors import meant_keys
 from llmb.spec.key_hints import add_key_hint, merge_key_hints
 from llmb.spec.latest_result import LatestResult
 from llmb.spec.spec_tables import Document, string_of
@@ -132,7 +133,9 @@ def load_target(table: Mapping[str, Any], registry: PluginRegistry) -> tuple[Tar
         if not errors:
             return assemble_target(target_table, scheduler, options), complete
         hints = merge_key_hints(scheduler.key_hints, {})
-        errors = [*(add_key_hint(error, hints) for error in errors), *check_host_and_workdir(target_table)]
+        hinted = [add_key_hint(error, hints) for error in (*errors, *check_host_and_workdir(target_table))]
+        meant = meant_keys(hinted, {"target": complete})
+        errors = [error for error in hinted if error.key not in meant]
     raise SpecError(*map(combination.source_map.locate, errors))
 
 

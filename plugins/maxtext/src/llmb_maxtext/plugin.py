@@ -27,6 +27,7 @@ class MaxText(FrameworkHooks[MaxTextOptions]):
 
     options = MaxTextOptions
     key_hints = KEY_HINTS
+    model_keys = (*FrameworkHooks.model_keys, "head_size")
     settings = MaxTextSettings
 
     @hookimpl

@@ -14,7 +14,7 @@ SET_BY_LLMB = {
     "per_device_batch_size": "[parallelism]",
     "gradient_accumulation_steps": "[parallelism]",
     "model_name": "workload.recipe",
-    "head_dim": "model.hidden",
+    "head_dim": "model.head_size",
     **{argument: f"model.{size}" for argument, size in MODEL_ARGUMENTS.items()},
 }
 """Arguments of MaxText that [framework] config must not set, each with the key of the spec that sets it."""
@@ -24,7 +24,6 @@ MESH_AXIS = re.compile(r"(ici|dcn)_\w+_parallelism")
 
 KEY_HINTS = {
     **SET_BY_LLMB,
-    "head_dim": "model.head_size",
     "ici_tensor_parallelism": "parallelism.tp",
     "ici_fsdp_parallelism": "parallelism.fsdp",
 }

@@ -62,8 +62,7 @@ KEY_HINTS = {
     **{name: f"target.sbatch.{name}" for name in OTHER_OPTIONS},
     **{name: key.partition(" ")[0] for name, key in SET_BY_LLMB.items() if name not in OWN_KEYS},
     "gpus-per-node": "target.gpus_per_node",
-    "container-image": "workload.image",
-    "container-mounts": "mounts",
+    "container-mounts": "target.mounts",
 }
 """Options of sbatch and of pyxis, each with the key of the spec that sets it, if any."""
 

@@ -44,18 +44,18 @@ def poll_jobs(handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatu
     """
     ids, queue = _query_queue(handles, host)
     statuses = {each.id: job_status(row) for each in handles if (row := _find_row(each, ids.get(each.id, ""), queue))}
-    over = [each for each in handles if each.id in ids and _may_have_ended(statuses.get(each.id))]
-    files = _read_directories(over, statuses, host)
-    jobs = {each.id: files[each.id].claim or ids[each.id] for each in over}  # without a claim, a job did nothing
-    left_queue = {jobs[each.id] for each in over if not _find_row(each, jobs[each.id], queue)}
+    maybe_ended = [each for each in handles if each.id in ids and _may_have_ended(statuses.get(each.id))]
+    files = _read_directories(maybe_ended, statuses, host)
+    jobs = {each.id: files[each.id].claim or ids[each.id] for each in maybe_ended}  # without a claim, a job did nothing
+    left_queue = {jobs[each.id] for each in maybe_ended if not _find_row(each, jobs[each.id], queue)}
     accounting = _query_accounting(left_queue, host)
-    ended = {each.id: _resolve_status(each, jobs[each.id], files[each.id], queue, accounting) for each in over}
+    ended = {each.id: _resolve_status(each, jobs[each.id], files[each.id], queue, accounting) for each in maybe_ended}
     absent = {each.id: JobStatus(state="absent") for each in handles}
     return {**absent, **statuses, **ended}
 
 
 def find_jobs(handles: Sequence[JobHandle], host: Host) -> list[str]:
-    """Return the Slurm ids of those jobs that are in the queue. Raise TargetError if there is no answer."""
+    """Return the Slurm ids of the jobs that are in the queue. Raise TargetError like `poll_jobs`."""
     ids, queue = _query_queue(handles, host)
     return [row.job_id for each in handles if (row := _find_row(each, ids.get(each.id, ""), queue))]
 
@@ -73,7 +73,7 @@ def _query_queue(handles: Sequence[JobHandle], host: Host) -> tuple[dict[str, st
         identity, _, job_id = line.partition("\t")
         if job_id:
             known[identity] = job_id
-    marked = _ids_by_mark(queue.values())
+    marked = _ids_by_mark(queue.values()) if len(known) < len(handles) else {}
     for each in handles:
         if each.id not in known and (job_id := marked.get(job_mark(each.id, each.directory), "")):
             known[each.id] = job_id
@@ -81,7 +81,7 @@ def _query_queue(handles: Sequence[JobHandle], host: Host) -> tuple[dict[str, st
 
 
 def _ids_by_mark(rows: Iterable[JobRow]) -> dict[str, str]:
-    """Return the Slurm ids of jobs by their marks, of the last job if a task was submitted again."""
+    """Return the Slurm ids of jobs by their marks. If a task was submitted again, its last job counts."""
     by_age = sorted((row for row in rows if row.job_id.isdecimal()), key=lambda row: int(row.job_id))
     # a site may add text to the comment
     return {found[0]: row.job_id for row in by_age if (found := ANY_MARK.search(row.comment))}
@@ -164,8 +164,8 @@ def _resolve_status(
 def _with_files(status: JobStatus, files: JobFiles) -> JobStatus:
     """Add the reason that the job itself gave for its failure, if Slurm gives none.
 
-    A job that Slurm holds for a failed launch, but whose script exited with 0, counts as completed. It stays pending,
-    so core cancels it.
+    A job that Slurm holds for a failed launch, but whose script exited with 0, counts as completed. The job stays
+    pending, so core cancels it.
     """
     if status.cause == "launch failure" and files.ended and files.ended[:2] == (status.job_id, 0):
         return attrs.evolve(status, cause="completed", exit_code=0, reason="", remedy="", attempt=files.attempt)

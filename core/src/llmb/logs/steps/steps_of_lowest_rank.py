@@ -80,18 +80,18 @@ class SortedSteps(Sequence[Step]):
     @overload
     def __getitem__(self, index: slice) -> list[Step]: ...
     def __getitem__(self, index: int | slice) -> Step | list[Step]:
-        places = range(len(self))[index]
-        return self._step(places) if isinstance(places, int) else [self._step(place) for place in places]
+        indices = range(len(self))[index]
+        return self._step(indices) if isinstance(indices, int) else [self._step(each) for each in indices]
 
     def __iter__(self) -> Iterator[Step]:
         return map(self._step, range(len(self)))
 
-    def _step(self, place: int) -> Step:
+    def _step(self, index: int) -> Step:
         """Return a step. A mean since the step before is one of as many steps; the first one, of as many as usual."""
-        step, number = self._steps[place], self.numbers[place]
+        step, number = self._steps[index], self.numbers[index]
         if step.mean_of is not None:
             return step
-        before = self.numbers[place - 1] if place else number - max(1, min(number, self.log_interval))
+        before = self.numbers[index - 1] if index else number - max(1, min(number, self.log_interval))
         return Step(  # faster than attrs.evolve, and some formats have one for each step
             step=number,
             time_s=step.time_s,
