@@ -96,6 +96,14 @@ def test_one_of_several_partitions_suffices(partition: str) -> None:
     assert (check.ok, check.detail) == (True, "batch: 4 nodes, gpu:h100:8, time limit 1-00:00:00")
 
 
+def test_all_partitions_must_be_open_if_the_site_enforces_the_limits_of_all() -> None:
+    closed = {"partition.closed": FACTS["partition.batch"], "settings.closed": "AllowAccounts=physics"}
+    facts = {**closed, "config.EnforcePartLimits": "ALL"}
+    check = found(facts, partition="batch,closed", account="proj1")["partition"]
+    assert (check.ok, check.detail) == (False, "closed is only for accounts physics; yours: proj1")
+    assert found(facts, partition="old,batch", account="proj1")["partition"].ok
+
+
 def test_the_first_of_several_partitions_is_named_if_none_suffices() -> None:
     check = found(partition="old,cpu")["partition"]
     assert not check.ok

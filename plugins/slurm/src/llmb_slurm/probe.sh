@@ -42,7 +42,7 @@ probe_controller() {
   local partitions topology
   partitions=$(scontrol -a -o show partition 2>/dev/null)
   echo "$partitions" | sed -n 's/^PartitionName=\([^ ]*\)/settings.\1=/p'
-  echo "$config" | sed -n 's/^\(TopologyPlugin\|SwitchType\) *= */config.\1=/p'
+  echo "$config" | sed -n 's/^\(TopologyPlugin\|SwitchType\|EnforcePartLimits\) *= */config.\1=/p'
   # since Slurm 25.05, a partition may have a topology other than the default one
   for topology in "" $(echo "$partitions" | sed -n 's/.* Topology=\([^ ]*\).*/\1/p' | sort -u); do
     scontrol show topology ${topology:+"$topology"} 2>/dev/null | sed -n "s|^BlockName=\([^ ]*\)|block.$topology/\1=|p"

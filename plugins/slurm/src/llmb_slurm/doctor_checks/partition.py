@@ -18,12 +18,17 @@ from llmb_slurm.rejected_and_stuck_jobs import MINE
 
 
 def check_partition(target: Target[SlurmOptions]) -> DoctorCheck:
-    """Check whether the jobs can start in one of their partitions. Slurm may accept several, separated by commas."""
+    """Check whether the jobs can start in one of their partitions. Slurm may accept several, separated by commas.
+
+    With EnforcePartLimits=ALL, sbatch rejects a job if any of its partitions is closed to the user.
+    """
     names = partitions(target)
     if missing := [name for name in names if f"partition.{name}" not in target.facts]:
         detail = f"{missing[0]} does not exist" if missing[0] else "the cluster has no default partition"
         remedy = set_in_target("partition", [*available_partitions(target.facts)])
         return DoctorCheck(name="partition", ok=False, detail=f"{detail}{_of_login(target)}", remedy=remedy)
+    if target.facts.get("config.EnforcePartLimits") == "ALL":
+        names = [name for name in names if _closed(name, target)] or names
     return best_check([_one_partition(name, target) for name in names])
 
 
