@@ -48,11 +48,11 @@ def files_below(folder: Path, known: LogFiles) -> Iterator[Path]:
     except OSError as error:
         raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(folder))) from error
     walked = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
-    files = list(islice(filter(os.path.isfile, walked), MAX_FILES + 1))
+    files = list(islice(walked, MAX_FILES + 1))
     if len(files) > MAX_FILES:
         message = f"has more than {MAX_FILES:,} files; name the folder with the logs"
         raise LogError(Fault(message=message, file=str(folder)))
-    for path in sorted(map(Path, files)):
+    for path in sorted(map(Path, filter(os.path.isfile, files))):
         if not is_named_as(path, known.other):
             yield path
 
