@@ -270,6 +270,9 @@ def test_a_recipe_may_state_the_size_of_a_head(load_run_of: LoadRun) -> None:
 def test_the_size_of_a_head_can_be_changed(load_run: LoadRun) -> None:
     run = load_run("h100", "bf16", 64, model={"head_size": 64})
     assert arguments_of(phases_of(run)[2])["head_dim"] == "64"
+    assert run.proxy
+    same = load_run("h100", "bf16", 64, model={"head_size": 128})  # hidden / heads
+    assert (same.model, same.overrides, same.proxy) == (run.published_model, (), False)
 
 
 def test_a_changed_model_is_kept_at_an_unpublished_number_of_gpus(load_run: LoadRun) -> None:

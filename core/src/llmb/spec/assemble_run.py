@@ -5,6 +5,7 @@ from typing import Any
 
 import attrs
 
+from llmb.analysis.flops import head_size
 from llmb.analysis.verdict import TOLERANCE
 from llmb.hookspecs import SchedulerHooks
 from llmb.paths import home_folder
@@ -153,7 +154,10 @@ def override_model(published: Model | None, stated: Mapping[str, Any]) -> Model 
         if isinstance(value, dict):  # the sizes of a part
             part = getattr(published, name)
             changes[name] = attrs.evolve(part, **value) if part else None
-    return attrs.evolve(published, **changes)
+    model = attrs.evolve(published, **changes)
+    if published.head_size is None and model.head_size and model.head_size * model.heads == model.hidden:
+        return attrs.evolve(model, head_size=None)  # a spec may state the size that a model has by default
+    return model
 
 
 def _overridden_keys(spec: SpecTables, recipe: Recipe, point: Point, gpus_per_node: int) -> tuple[str, ...]:
@@ -166,6 +170,8 @@ def _overridden_keys(spec: SpecTables, recipe: Recipe, point: Point, gpus_per_no
         part, _, key = name.rpartition(".")
         source = getattr(point.model, part, None) if part else point.model
         published = point.seq_len if name == "seq_len" else getattr(source, key, None)
+        if name == "head_size" and point.model:
+            published = head_size(point.model)
         found.append((f"model.{name}", value, published))
     return tuple(key for key, value, published in found if value not in (None, published))
 
