@@ -74,6 +74,13 @@ def test_a_folder_with_too_many_files_is_one_error(tmp_path: Path, monkeypatch: 
     assert [path.name for path in files_below(tmp_path, LogFiles())] == ["a", "b"]
 
 
+def test_pipes_and_broken_links_are_no_logs(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.log")
+    (tmp_path / "b.log").symlink_to("nosuch")
+    (tmp_path / "c.log").touch()
+    assert [path.name for path in files_below(tmp_path, LogFiles())] == ["c.log"]
+
+
 def test_a_folder_that_disappears_meanwhile_hides_no_other_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("kept/log", "removed/log"):
         (tmp_path / name).parent.mkdir()

@@ -141,6 +141,9 @@ def test_a_distribution_with_unreadable_metadata_and_a_misspelt_group_affects_no
     metadata.write_bytes(b"Name: caf\xe9\n")
     assert run_llmb("plugins").returncode == 0
     assert "framework plugin 'acme' is not installed" in one_line(run_llmb("parse", "a.log", "--framework", "acme"))
+    metadata.write_text("")  # neither a name nor a version
+    assert json.loads(run_llmb("plugins", "--json").stdout)["plugins"]
+    assert "None" not in one_line(run_llmb("parse", "a.log", "--framework", "acme"))
 
 
 @pytest.mark.parametrize("kind", ["framework", "scheduler", "extension", "pack"])

@@ -137,11 +137,11 @@ def test_a_misspelt_key_is_one_error(spec: Any, text: str, line: str) -> None:
     [
         ("parallelism", {"tensor_parallel_size": "tp", "ep_size": "ep", "vpp": "vp", "mbs": "micro_batch_size"}),
         ("model", {"num_attention_heads": "heads", "sequence_length": "seq_len", "d_model": "hidden"}),
-        ("workload", {"model": "recipe", "precision": "dtype", "num_nodes": "gpus", "container_image": "image"}),
+        ("workload", {"model": "recipe", "precision": "dtype", "num_nodes": "gpus", "container": "image"}),
         ("model", {"base_mlp_dim": "ffn", "max_target_length": "seq_len"}),  # of the framework
         ("model", {"mbs": "parallelism.micro_batch_size", "head_dim": "head_size", "n_layers": "layers"}),
         ("parallelism", {"ici_tensor_parallelism": "tp"}),
-        ("workload", {"nnodes": "gpus"}),
+        ("workload", {"nnodes": "gpus", "container_image": "image"}),
     ],
 )
 def test_words_of_other_tools_are_reported_with_the_key_that_is_meant(

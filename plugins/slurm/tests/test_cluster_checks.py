@@ -102,6 +102,10 @@ def test_all_partitions_must_be_open_if_the_site_enforces_the_limits_of_all() ->
     check = found(facts, partition="batch,closed", account="proj1")["partition"]
     assert (check.ok, check.detail) == (False, "closed is only for accounts physics; yours: proj1")
     assert found(facts, partition="old,batch", account="proj1")["partition"].ok
+    below = {"slurm": "slurm 23.02.7", "partition.maybe": FACTS["partition.batch"], "settings.maybe": "AllowAccounts=a"}
+    facts |= {**below, "settings.closed": "AllowQos=high"}
+    check = found(facts, partition="maybe,closed,batch", account="proj1", qos="low")["partition"]
+    assert (check.ok, check.detail) == (False, "closed is only for qos high; yours: low")
 
 
 def test_the_first_of_several_partitions_is_named_if_none_suffices() -> None:

@@ -27,7 +27,8 @@ SCONTROL = """case "$*" in
   echo 'PartitionName=cpu AllowGroups=ALL MaxNodes=UNLIMITED PreemptMode=OFF State=UP TotalNodes=2' ;;
 "show config")
   echo 'ClusterName             = nvl'
-  printf '%s\\n' 'SwitchType              = switch/nvidia_imex' 'TopologyPlugin          = topology/flat' ;;
+  printf '%s\\n' 'SwitchType              = switch/nvidia_imex' 'TopologyPlugin          = topology/flat'
+  echo 'EnforcePartLimits       = ALL' ;;
 "show topology") echo 'SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=nvl[001-036],cpu[1-2]' ;;
 "show topology racks")
   echo 'BlockName=rack1 BlockIndex=0 Nodes=nvl[001-018] BlockSize=18'
@@ -114,8 +115,9 @@ def test_accounts_of_another_cluster_in_the_same_database_are_left_out(facts: di
     assert facts["accounts"] == "chemistry,physics"
 
 
-def test_switch_imex_and_mpi_types_are_found(facts: dict[str, str]) -> None:
+def test_switch_imex_limits_and_mpi_types_are_found(facts: dict[str, str]) -> None:
     assert (facts["config.SwitchType"], facts["imex"]) == ("switch/nvidia_imex", "READY")
+    assert facts["config.EnforcePartLimits"] == "ALL"
     assert facts["mpi"].split() == ["none", "pmi2", "pmix", "pmix_v4", "pmix_v5"]
 
 

@@ -31,7 +31,7 @@ def find_misspelt_groups() -> Iterator[MisspeltGroup]:
                     yield MisspeltGroup(
                         name=point.name,
                         distribution=distribution.name,
-                        version=distribution.version,
+                        version=distribution.version or "without a version",
                         group=point.group,
                         meant=meant,
                     )

@@ -60,7 +60,7 @@ def resolve(
 
 
 def _newer_llmb(document: Document) -> list[Fault]:
-    """Return an error if a newer llmb wrote this record, because this one may not know all its keys."""
+    """Return an error if a newer llmb wrote this record, because the installed llmb may not know all its keys."""
     from packaging.version import InvalidVersion, Version  # only for records with errors
 
     writer: Any = table_of(document.tables, "provenance").get("llmb")
@@ -83,7 +83,7 @@ def _other_plugins(document: Document, registry: PluginRegistry) -> Iterator[Fau
 
 
 def _is_record(document: Document) -> bool:
-    """Check whether a spec is a run's record. It has all keys of its target, which the targets file may lack today."""
+    """Check whether a spec is a run's record. It has all keys of its target, whatever the targets file has today."""
     return "provenance" in document.tables and "target.name" not in document.origins
 
 
@@ -102,7 +102,7 @@ def _locate(error: Fault, source_map: SourceMap) -> Fault:
     if error.message != UNKNOWN_KEY or error.file or not error.key:
         return located
     for swept, (file, place) in source_map.places.items():
-        if swept.startswith(f"{error.key}.") and place.startswith("sweep."):  # only the sweep may need the table
+        if swept.startswith(f"{error.key}.") and place.startswith("sweep."):  # only [sweep] may have it
             located = attrs.evolve(located, file=file, key=place)
             break
     return attrs.evolve(located, key=re.sub(r"\[\d+\]$", "", located.key or ""))  # unknown whatever its value

@@ -55,7 +55,7 @@ def poll_jobs(handles: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatu
 
 
 def find_jobs(handles: Sequence[JobHandle], host: Host) -> list[str]:
-    """Return the Slurm ids of the jobs that are in the queue. Raise TargetError like `poll_jobs`."""
+    """Return the Slurm ids of the given jobs that are in the queue. Raise TargetError like `poll_jobs`."""
     ids, queue = _query_queue(handles, host)
     return [row.job_id for each in handles if (row := _find_row(each, ids.get(each.id, ""), queue))]
 

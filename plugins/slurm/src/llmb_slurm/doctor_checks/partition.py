@@ -28,7 +28,9 @@ def check_partition(target: Target[SlurmOptions]) -> DoctorCheck:
         remedy = set_in_target("partition", [*available_partitions(target.facts)])
         return DoctorCheck(name="partition", ok=False, detail=f"{detail}{_of_login(target)}", remedy=remedy)
     if target.facts.get("config.EnforcePartLimits") == "ALL":
-        names = [name for name in names if _closed(name, target)] or names
+        closed = [check for name in names if (check := _check_access(name, target))]
+        if closed:
+            return min(closed, key=lambda each: each.ok is not False)  # one that is certain before others
     return best_check([_one_partition(name, target) for name in names])
 
 
@@ -55,10 +57,8 @@ def _one_partition(name: str, target: Target[SlurmOptions]) -> DoctorCheck:
     if not fact.startswith("up|"):
         remedy = f"run again once `sinfo -p {name}` reports it up" + or_set_in_target("partition", [*available])
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
-    if closed := _closed(name, target):
-        reason, certain = closed
-        remedy = f"set partition, account or qos in [target] to one {MINE}"
-        return DoctorCheck(name="partition", ok=False if certain else None, detail=reason, remedy=remedy)
+    if closed := _check_access(name, target):
+        return closed
     uses_gpus = target.gpu_types != ("cpu",)  # without runs, assume that they use GPUs
     if uses_gpus and target.options.gpu_request != "none" and not _has_gpus(fact):
         others = [other for other, each in available.items() if _has_gpus(each)]
@@ -66,6 +66,15 @@ def _one_partition(name: str, target: Target[SlurmOptions]) -> DoctorCheck:
         remedy += or_set_in_target("partition", others)
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
     return DoctorCheck(name="partition", ok=True, detail=detail)
+
+
+def _check_access(name: str, target: Target[SlurmOptions]) -> DoctorCheck | None:
+    """Return the failed or open check of a partition that is closed to the user, else None."""
+    if not (closed := _closed(name, target)):
+        return None
+    reason, certain = closed
+    remedy = f"set partition, account or qos in [target] to one {MINE}"
+    return DoctorCheck(name="partition", ok=False if certain else None, detail=reason, remedy=remedy)
 
 
 def _has_gpus(fact: str) -> bool:
