@@ -102,8 +102,11 @@ def _begin_of_unfinished_secret(data: bytes, secrets: Iterable[bytes], unfinishe
 
 def _overlap(data: bytes, secret: bytes) -> int:
     """Return the size of the longest end of data that begins the secret."""
-    sizes = range(min(len(secret) - 1, len(data)), 0, -1)
-    return next((size for size in sizes if data.endswith(secret[:size])), 0)
+    end = data[-len(secret) + 1 :] if len(secret) > 1 else b""
+    begin = end.find(secret[:1])
+    while begin >= 0 and not secret.startswith(end[begin:]):
+        begin = end.find(secret[:1], begin + 1)
+    return len(end) - begin if begin >= 0 else 0
 
 
 def known_secrets(names: Iterable[str]) -> list[str]:
