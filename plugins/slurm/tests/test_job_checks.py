@@ -186,6 +186,33 @@ def test_a_job_may_start_in_any_of_several_partitions() -> None:
     assert all(each.ok for each in checked(facts, partition="old,nvl").values())
 
 
+@pytest.mark.parametrize(
+    ("facts", "name", "detail", "remedy"),
+    [
+        (
+            {"partition.old": "inact|30:00|36|gpu:gb300:4"},  # sbatch compares with all, also if they are closed
+            "time limit",
+            "60 minutes; old allows 30:00, nvl allows 4:00:00",
+            'set `time_limit = "30m"` in [workload]',
+        ),
+        (
+            {"partition.old": "up|infinite|36|gpu:gb300:4", "settings.old": "MaxNodes=16"},
+            "nodes",
+            "old allows at most 16 nodes for a job; the job needs 36",
+            "use fewer GPUs",
+        ),
+    ],
+)
+def test_a_job_must_fit_every_partition_if_the_site_enforces_the_limits_of_all(
+    facts: dict[str, str], name: str, detail: str, remedy: str
+) -> None:
+    facts = {**facts, "nodes.old": "idle|36|gpu:gb300:4"}
+    assert checked(facts, partition="old,nvl")[name].ok
+    check = checked({**facts, "config.EnforcePartLimits": "ALL"}, partition="old,nvl")[name]
+    assert (check.ok, check.detail) == (False, detail)
+    assert check.remedy.startswith(remedy)
+
+
 def test_nodes_of_a_partition_that_is_down_do_not_count() -> None:
     facts = {"partition.nvl": "down|4:00:00|36|gpu:gb300:4", "partition.old": "up|4:00:00|1|gpu:gb300:4"}
     check = checked({**facts, "nodes.old": "idle|1|gpu:gb300:4"}, partition="nvl,old")["nodes"]

@@ -13,6 +13,11 @@ def partitions(target: Target[SlurmOptions]) -> list[str]:
     return (target.options.partition or facts.get("login_partition") or facts.get("default_partition", "")).split(",")
 
 
+def must_fit_all(facts: Mapping[str, str]) -> bool:
+    """Check whether sbatch rejects a job that exceeds the limits of one of its partitions."""
+    return facts.get("config.EnforcePartLimits") == "ALL"
+
+
 def stated_account(target: Target[SlurmOptions]) -> str:
     """Return the account of the spec, else that of the login, or "" for the user's default account."""
     return target.options.account or target.facts.get("login_account", "")

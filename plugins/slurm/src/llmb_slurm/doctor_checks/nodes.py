@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from llmb import DoctorCheck, Job, Target
-from llmb_slurm.doctor_checks.cluster_facts import counted_nodes, partition_setting
+from llmb_slurm.doctor_checks.cluster_facts import counted_nodes, must_fit_all, partition_setting, partitions
 from llmb_slurm.doctor_checks.partition import best_check
 from llmb_slurm.options import SlurmOptions
 
@@ -53,22 +53,25 @@ class Nodes:
 
 def check_nodes(job: Job, target: Target[SlurmOptions], names: Sequence[str]) -> DoctorCheck:
     """Check whether one partition has enough nodes with enough GPUs of the right type."""
-    return best_check([_check_partition(job, target, name) for name in names])
+    limited = partitions(target) if must_fit_all(target.facts) else []
+    outside = [check for name in limited if (check := _compare_with_limits(job, target.facts, name))]
+    return outside[0] if outside else best_check([_check_partition(job, target, name) for name in names])
 
 
 def _check_partition(job: Job, target: Target[SlurmOptions], name: str) -> DoctorCheck:
-    needs = f"the job needs {job.nodes}"
     nodes = [_parsed(each) for each in target.facts.get(f"nodes.{name}", "").split(";") if each]
     if not nodes:
-        return DoctorCheck(name="nodes", ok=None, detail=f"sinfo lists no nodes of {name}; {needs}")
-    if outside := _compare_with_limits(job, target.facts, name, needs):
+        detail = f"sinfo lists no nodes of {name}; the job needs {job.nodes}"
+        return DoctorCheck(name="nodes", ok=None, detail=detail)
+    if outside := _compare_with_limits(job, target.facts, name):
         return outside
     wanted = target.gpu_types[0] if target.gpu_types and job.gpus_per_node else ""
     return PartitionNodes(name, nodes, job, target.options, wanted).check()
 
 
-def _compare_with_limits(job: Job, facts: Mapping[str, str], name: str, needs: str) -> DoctorCheck | None:
+def _compare_with_limits(job: Job, facts: Mapping[str, str], name: str) -> DoctorCheck | None:
     """Return the failed check of a job with fewer or more nodes than the partition allows for one job, else None."""
+    needs = f"the job needs {job.nodes}"
     least, most = partition_setting(facts, name, "MinNodes"), partition_setting(facts, name, "MaxNodes")
     if least.isdigit() and int(least) > job.nodes:
         return _too_few(f"{name} requires at least {counted_nodes(least)} for a job; {needs}", MORE_GPUS)

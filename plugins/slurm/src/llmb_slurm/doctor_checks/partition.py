@@ -7,6 +7,7 @@ from llmb import DoctorCheck, Target
 from llmb_slurm.doctor_checks.cluster_facts import (
     available_partitions,
     counted_nodes,
+    must_fit_all,
     partition_setting,
     partitions,
     split_list,
@@ -27,7 +28,7 @@ def check_partition(target: Target[SlurmOptions]) -> DoctorCheck:
         detail = f"{missing[0]} does not exist" if missing[0] else "the cluster has no default partition"
         remedy = set_in_target("partition", [*available_partitions(target.facts)])
         return DoctorCheck(name="partition", ok=False, detail=f"{detail}{_of_login(target)}", remedy=remedy)
-    if target.facts.get("config.EnforcePartLimits") == "ALL":
+    if must_fit_all(target.facts):
         closed = [check for name in names if (check := _check_access(name, target))]
         if closed:
             return min(closed, key=lambda each: each.ok is not False)  # one that is certain before others

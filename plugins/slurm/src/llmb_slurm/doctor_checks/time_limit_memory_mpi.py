@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from llmb import DoctorCheck, Job, Target
-from llmb_slurm.doctor_checks.cluster_facts import available_partitions, partition_setting, partitions
+from llmb_slurm.doctor_checks.cluster_facts import available_partitions, must_fit_all, partition_setting, partitions
 from llmb_slurm.doctor_checks.nodes import check_nodes
 from llmb_slurm.doctor_checks.nvlink_domain import check_imex, check_nvlink_domain
 from llmb_slurm.doctor_checks.partition import open_partitions
@@ -26,7 +26,7 @@ def check_job(job: Job, target: Target[SlurmOptions]) -> Iterator[DoctorCheck]:
     if any(f"partition.{name}" not in facts for name in partitions(target)):
         return
     names = open_partitions(target)
-    yield _time_limit(job, facts, names)
+    yield _time_limit(job, facts, partitions(target) if must_fit_all(facts) else names)
     yield check_nodes(job, target, names)
     yield from _memory(options.mem, facts, names)
     if mpi := options.mpi or job.mpi:
@@ -42,13 +42,15 @@ def _time_limit(job: Job, facts: Mapping[str, str], names: Sequence[str]) -> Doc
     wanted = f"{-(-job.time_limit_s // 60)} minutes"
     fits = {name: (parse_duration_s(text) or job.time_limit_s) >= job.time_limit_s for name, text in limits.items()}
     detail = f"{wanted}; {', '.join(f'{name} allows {text}' for name, text in limits.items())}"
-    remedy = "" if any(fits.values()) else _lower_limit(facts, limits, job.time_limit_s)
+    enough = all(fits.values()) if must_fit_all(facts) else any(fits.values())
+    remedy = "" if enough else _lower_limit(facts, limits, job.time_limit_s)
     return DoctorCheck(name="time limit", ok=not remedy, detail=detail, remedy=remedy)
 
 
 def _lower_limit(facts: Mapping[str, str], limits: Mapping[str, str], wanted_s: int) -> str:
     """Return the lines of the spec with which a job fits: the highest time limit, or another partition."""
-    highest_s = max(parse_duration_s(text) or 0 for text in limits.values())
+    limits_s = [limit_s for text in limits.values() if (limit_s := parse_duration_s(text))]
+    highest_s = min(limits_s) if must_fit_all(facts) else max(limits_s)
     others = [
         name
         for name, fact in available_partitions(facts).items()
