@@ -13,7 +13,8 @@ import socket
 import stat
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from parts.database import Database
@@ -89,7 +90,7 @@ class Cluster:
         self.start_controller()
         for node in self.nodes:
             self.start_node(node)
-        wait_until(self._all_idle, "idle nodes")
+        self._wait_until(self._all_idle, "idle nodes")
         return self
 
     def stop(self) -> None:
@@ -107,18 +108,19 @@ class Cluster:
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
         """Send a signal to a daemon, and wait for its end: slurmctld, slurmdbd, munged, or a node by its name."""
         if (daemon := self._daemons.pop(name, None)) is not None:
-            os.killpg(daemon.pid, number)
+            with suppress(ProcessLookupError):  # it has exited by itself
+                os.killpg(daemon.pid, number)
             daemon.wait()
 
     def start_controller(self) -> None:
         """Start slurmctld, which loads its saved state."""
         self._start("slurmctld", ["slurmctld", "-D", "-f", self.env["SLURM_CONF"]])
-        wait_until(lambda: "UP" in self.run("scontrol", "ping").stdout, "slurmctld")
+        self._wait_until(lambda: "UP" in self.run("scontrol", "ping").stdout, "slurmctld")
 
     def start_accounting(self) -> None:
         """Start slurmdbd."""
         self._start("slurmdbd", ["slurmdbd", "-D"])
-        wait_until(lambda: self.run("sacctmgr", "-n", "show", "cluster").returncode == 0, "slurmdbd")
+        self._wait_until(lambda: self.run("sacctmgr", "-n", "show", "cluster").returncode == 0, "slurmdbd")
 
     def start_node(self, node: str) -> None:
         """Start the daemon of a node in its own namespaces."""
@@ -135,6 +137,18 @@ class Cluster:
                 stderr=out,
                 start_new_session=True,
             )
+
+    def _wait_until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for a condition. Fail with the output of a daemon that exits meanwhile."""
+
+        def is_true() -> bool:
+            for name, daemon in self._daemons.items():
+                if (code := daemon.poll()) is not None:
+                    output = (self.folder / f"{name}.out").read_text(errors="replace")
+                    raise RuntimeError(f"{name} exited with {code} before {what}:\n{output[-2000:]}")
+            return condition()
+
+        wait_until(is_true, what)
 
     # clients
 
@@ -254,7 +268,7 @@ class Cluster:
         }
         options = [f"--{name}={path}" for name, path in files.items()]
         self._start("munged", ["munged", "--foreground", "--force", "--num-threads=4", *options])
-        wait_until((self.folder / "munge.sock").exists, "munged")
+        self._wait_until((self.folder / "munge.sock").exists, "munged")
 
     def _start_accounting(self) -> None:
         assert self._database
@@ -282,7 +296,7 @@ class Cluster:
             "Parent - 'proj2'\nUser - 'root'\n"
         )
         # slurmdbd may be busy with a new database
-        wait_until(lambda: self.run("sacctmgr", "-i", "load", str(accounts)).returncode == 0, "sacctmgr load")
+        self._wait_until(lambda: self.run("sacctmgr", "-i", "load", str(accounts)).returncode == 0, "sacctmgr load")
 
     def _end_leftovers(self) -> None:
         """Kill the steps and jobs that outlive their daemons. Their environment has our SLURM_CONF."""
