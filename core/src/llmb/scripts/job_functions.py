@@ -60,11 +60,22 @@ def read_failed_process(reason: str) -> FailedProcess | None:
 
 def functions_of(script: str) -> str:
     """Return those of `job_functions` that a script names, directly or through each other, and does not define."""
-    functions, needed, text = _functions(), set[str](), script
-    own = {name for name in functions if f"\n{name}() {{" in script}
-    while found := {name for name in functions if name in text} - needed - own:
+    names = _functions().keys()
+    own = frozenset(name for name in names if f"\n{name}() {{" in script)
+    return _with_needed(frozenset(name for name in names if name in script) - own, own)
+
+
+@functools.cache
+def _with_needed(named: frozenset[str], own: frozenset[str]) -> str:
+    """Return the text of functions and of those that they need. Leave out a script's own ones.
+
+    It is kept, because most jobs of a sweep name the same functions.
+    """
+    functions, needed, found = _functions(), set[str](), named
+    while found:
         needed |= found
         text = "".join(functions[name] for name in found)
+        found = frozenset(name for name in functions if name in text) - needed - own
     return "\n\n".join(functions[name] for name in functions if name in needed)
 
 
