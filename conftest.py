@@ -29,6 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = str(sys.pycache_prefix)
     os.environ["MPLCONFIGDIR"] = str(config.rootpath / ".pytest_cache/matplotlib")  # the index of all fonts
+    os.environ["DPKG_ADMINDIR"] = "/nonexistent"  # `podman info` would search all packages for each of its programs
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # inherited from a background job of a shell
         signal.signal(signal.SIGINT, signal.default_int_handler)
     from hypothesis import settings  # pytest rewrites its modules, and caches them only from here on
