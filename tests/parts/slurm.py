@@ -145,7 +145,7 @@ class Cluster:
             for name, daemon in self._daemons.items():
                 if (code := daemon.poll()) is not None:
                     output = (self.folder / f"{name}.out").read_text(errors="replace")
-                    raise RuntimeError(f"{name} exited with {code} before {what}:\n{output[-2000:]}")
+                    raise RuntimeError(f"{name} exited with {code}:\n{output[-2000:]}")
             return condition()
 
         wait_until(is_true, what)

@@ -1,8 +1,8 @@
 # A training that trains nothing: prints steps, waits at a gate, and ends as the environment defines.
 phase=$1
 note() { echo "$1 $LLMB_JOB_ID $phase.$RANK" >>"$TOY_JOURNAL"; }
-exec {silent}<> <(:)
-wait_for() { until [ -e "$1" ]; do read -r -t 0.02 -u "$silent"; done; } # a process of `sleep` each time is work for a CPU
+exec {silent}<> <(:) # a pipe without data, to wait without starting `sleep` 50 times a second
+wait_for() { until [ -e "$1" ]; do read -r -t 0.02 -u "$silent"; done; }
 
 [ -z "$TOY_IGNORE_TERM" ] || trap '' TERM
 [ -z "$TOY_DUMP" ] || env -0 >"$LLMB_RUN_DIR/env.$RANK"
