@@ -339,7 +339,7 @@ def test_how_interleaved_ranks_are_cut_does_not_matter(places: Sequence[int], ra
     data = data.replace(b"\n", b"\r\n") if crlf else data
 
     assert repr(parse(*cut(data, places))) == repr(parse(data))
-    assert list(last_run(*cut(data, places))) == [0, 1, 2, 4, 5]
+    assert list(last_run(*cut(data, places))) == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("log", VARIED_THEN_ALL)
@@ -378,10 +378,37 @@ def test_steps_that_a_copy_wrapped_after_a_colon() -> None:
     assert found[-1] == Step(step=4, time_s=2.012, tflops_per_gpu=3.125, loss=10.125)
 
 
+LONG = (
+    "completed step: 12, seconds: 0.589, TFLOP/s/device: 429.158, Tokens/s/device: 27818.129, total_weights: 131072, "
+    "loss: 12.974, lm_loss: 12.974, perplexity: 431229.344, mtp_loss: 0.012"
+)
+
+
+@pytest.mark.parametrize("label", ["", "3: ", "[default3]:"])
+@pytest.mark.parametrize(
+    "end", ["", "saving a checkpoint: 7\n", "7 hosts are ready\n", LONG.replace("12,", "13,", 1) + "\n"]
+)
+def test_a_terminal_of_any_width_may_wrap_a_copy(label: str, end: str) -> None:
+    whole = one(LONG)
+    for width in range(len("completed step: "), len(LONG)):
+        lines = [LONG[begin : begin + width] for begin in range(0, len(LONG), width)]
+        found = parse("".join(f"{label}{line}\n" for line in lines).encode() + end.encode())
+        assert [step for step in found if isinstance(step, Step) and step.step == 12][-1] == whole, width
+
+
+@pytest.mark.parametrize("line", ["7", "7, ranks: 8", "saved: 1", " 3.5"])
+def test_a_line_of_numbers_does_not_continue_a_complete_step(line: str) -> None:
+    assert parse(f"completed step: 4, seconds: 2.012\n{line}\n".encode()) == [Step(step=4, time_s=2.012)]
+
+
+def test_a_line_of_another_rank_does_not_continue_a_cut_line() -> None:
+    assert parse(b"0: completed step: 4, seconds: 2.012, loss: 13.56\n1: 3\n") == [Step(step=4, time_s=2.012)]
+
+
 @pytest.mark.parametrize("value", ["1", "13.", "13.5", "13.56"])
 def test_a_value_that_srun_cut_is_left_out(value: str) -> None:
     """With --label, srun writes a line end and the next label after 1024 bytes."""
-    found = parse(f"0: completed step: 4, seconds: 2.012, loss: {value}\n0: 3\n".encode())
+    found = parse(f"0: completed step: 4, seconds: 2.012, loss: {value}\n0: restored\n".encode())
     assert found == [Step(step=4, time_s=2.012)]
 
 

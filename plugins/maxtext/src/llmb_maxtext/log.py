@@ -5,6 +5,10 @@ MaxText prints its configuration, then a line per step. Names and order of the f
     Config param steps: 30
     completed step: 0, seconds: 5.741, TFLOP/s/device: 133.194, Tokens/s/device: 8561.582, loss: 10.874, ...
 
+With hide_profiler_step_metric, the steps at which its profiler starts or stops have no time::
+
+    completed profiler activation/deactivation step: 5, total_weights: 131072, loss: 10.871, ...
+
 A training that stops early prints a reason::
 
     Training stopped: Target loss self.config.target_eval_loss=5.5 is achieved.
@@ -12,19 +16,23 @@ A training that stops early prints a reason::
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 
 from llmb import LineParser, Notice, Step
 
 _STEP = b"completed step: "
+_OF_PROFILER = b"profiler activation/deactivation "
 _ABORT = b"Aborting training due to "
 _TOTAL = b"Config param steps: "
 _TARGET = b"Training stopped: Target loss "
 
+_NEEDLES = (_STEP, _OF_PROFILER, _ABORT, _TOTAL, _TARGET)
+_WRAPPED_NEEDLES = (_STEP, _OF_PROFILER, _ABORT, b": ", b".", *(b"%d" % digit for digit in range(10)))
+"""Texts to search for after a step line that may continue on the next line."""
+
 _WRAPPED_ENDS = (b",", b":")
-_NEEDLES = (_STEP, _ABORT, _TOTAL, _TARGET)
-_WRAPPED_NEEDLES = (_STEP, _ABORT, b": ", b".")
-"""Texts to search for after a wrapped step line, which ends with one of ``_WRAPPED_ENDS``."""
+_CHECKED_STEPS = 50  # without a continuation, until lines are no longer expected to be wrapped; the search takes long
 
 _MAX_DIGITS = 18  # of a step number; a longer one is garbled
 
@@ -37,7 +45,10 @@ _NAMES = {
 }
 
 _TOTAL_STEPS = re.compile(rb"Config param steps: (\d{1,18})\s*$")
-_WRAPPED_AT = re.compile(rb"(?<=[,:])\s*\n\s*")
+_FIELD = re.compile(rb"[\w/ ().-]+(?:: ?(?:-?[\d.]*(?:e[+-]?\d*)?|nan|inf))?")
+"""A field of a step line, or its beginning."""
+
+_WRAPPED_AT_BLANK = re.compile(rb"(?<=[,:])\s*\n\s*")
 
 _COMPLETE = re.compile(rb"-?(?:\d+\.\d{3,}|(?:nan|inf)\b)")
 """A number that is complete whatever follows, because MaxText prints three decimals."""
@@ -47,8 +58,8 @@ class MaxTextLog(LineParser):
     """Parser of one line per step.
 
     Fields without an attribute in a Step become its ``other_values``. A step line without any field of a Step is
-    skipped, because it was cut or shortened by hand. Copies of step lines may be wrapped after a comma or a colon. Then
-    the step is returned again with the fields of each further line.
+    skipped, because it was cut or shortened by hand. Copies of step lines may be wrapped anywhere. Then the step is
+    returned again with the fields of each further line.
     """
 
     needles: Sequence[bytes] = _NEEDLES
@@ -56,16 +67,23 @@ class MaxTextLog(LineParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self._is_wrapped = False  # True if the step line before may continue on the current line
+        self._label: bytes | None = None  # the rank label of a step line that may continue on the next line
+        self._checks_left = defaultdict[str, int](lambda: _CHECKED_STEPS)  # of each source
 
     def read_line(self, line: bytes) -> list[Step | Notice]:
         """Return the steps of a line (several if ranks joined their lines), or the reason why training stopped."""
         if total := _TOTAL_STEPS.search(line):
             return [Notice(kind="total steps", text=f"{int(total[1])} steps", value=int(total[1]))]
-        if self._is_wrapped and _STEP not in line:
-            line = self._unwrap(line)
-        self._is_wrapped = _STEP in line and line.rstrip().endswith(_WRAPPED_ENDS)
-        self.needles = _WRAPPED_NEEDLES if self._is_wrapped else _NEEDLES
+        line = line.replace(_OF_PROFILER, b"")
+        if _STEP in line:
+            self._checks_left[self.source] -= 1
+            self._label = self.label
+        elif self._label is not None and self._label.rstrip() == self.label.rstrip():
+            line = self._unwrap(line, self._label)
+            if _STEP in line:
+                self._checks_left[self.source] = _CHECKED_STEPS
+        may_continue = self._checks_left[self.source] > 0 or line.rstrip().endswith(_WRAPPED_ENDS)
+        self.needles = _WRAPPED_NEEDLES if _STEP in line and may_continue else _NEEDLES
         found: list[Step | Notice] = [step for part in line.split(_STEP)[1:] if (step := _step(part))]
         if _TARGET in line:
             found.append(Notice(kind="planned end"))  # MaxText prints the last step after it
@@ -73,13 +91,17 @@ class MaxTextLog(LineParser):
             found.append(_abort(line[line.index(_ABORT) :]))
         return found
 
-    def _unwrap(self, line: bytes) -> bytes:
-        """Return a step that began in a line before, as far as it is printed, or the line itself."""
-        before = self.text_before()
+    def _unwrap(self, line: bytes, label: bytes) -> bytes:
+        """Return the step of which this line is a part, as far as it is printed, or the line if it is no such part."""
+        before = self.text_before().replace(_OF_PROFILER, b"")
         begin = before.rfind(_STEP)
-        if begin < 0 or not before.rstrip().endswith(_WRAPPED_ENDS):
+        printed, rest = before[begin:].replace(b"\n" + label, b"\n"), line.removeprefix(label)
+        is_complete = printed.rstrip()[-4:-3] == b"."  # MaxText prints three decimals
+        if begin < 0 or (is_complete and not rest.startswith(b",")):
             return line
-        return _WRAPPED_AT.sub(b" ", before[begin:] + line)
+        text = _WRAPPED_AT_BLANK.sub(b" ", printed + rest).replace(b"\n", b"")
+        _, *fields = text.rstrip(b", ").split(b", ")
+        return text if all(map(_FIELD.fullmatch, fields)) else line
 
     def read_torn_line(self, line: bytes) -> Sequence[Step | Notice]:
         """Return the steps of a line without a line end, but not a last number that may lack digits."""
@@ -97,7 +119,7 @@ def _step(text: bytes) -> Step | None:
     known: dict[str, float] = {}
     other_values: dict[str, float] = {}
     for field in fields:
-        name, _, text = field.partition(b": ")
+        name, _, text = field.strip().partition(b": ")
         try:
             value = float(text)
         except ValueError:
