@@ -30,6 +30,18 @@ def test_the_mean_and_the_sample_deviation_of_a_window_with_both_its_ends() -> N
     assert (summary.tflops_per_gpu, summary.tflops_per_gpu_std, summary.complete) == (400.0, 0.0, True)
 
 
+@pytest.mark.parametrize(
+    ("rates", "mean"),
+    [
+        ((100.0, 101.0), 100.5),  # as publishers state it
+        ((100.0, 1900.0), 190.0),  # the work of both steps divided by their time
+    ],
+)
+def test_the_mean_rate_fits_the_mean_step_time(rates: tuple[float, float], mean: float) -> None:
+    log = [Step(step=number, time_s=190 / rate, tflops_per_gpu=rate) for number, rate in enumerate(rates)]
+    assert summarise(log, (0, 1)).tflops_per_gpu == pytest.approx(mean)
+
+
 @pytest.mark.parametrize("missing", [None, math.nan, math.inf, 0.0, -2.0, 1.7e308])
 def test_a_step_without_time_is_left_out(missing: float | None) -> None:
     log = [*steps(range(5)), Step(step=5, time_s=missing, tflops_per_gpu=7.0), *steps([6])]

@@ -80,6 +80,23 @@ def test_a_step_within_three_percent_is_no_spike() -> None:
     assert [spike.step for spike in steady_state(times_s).spikes] == [20]
 
 
+@pytest.mark.parametrize(
+    ("times_s", "spikes"),
+    [
+        ((20.0, 0.1), []),  # one step late, the next one immediately
+        ((0.1, 20.0), []),
+        ((29.8, 0.1, 0.1), []),
+        ((25.0, 0.1), [15.1]),
+        ((20.0, 0.1, 15.0), [15.0]),
+        ((20.0, 10.0, 0.1), [20.0]),  # they are no neighbours
+    ],
+)
+def test_a_step_that_was_printed_late_is_no_spike(times_s: Sequence[float], spikes: Sequence[float]) -> None:
+    found = steady_state([10.0] * 20 + [*times_s] + [10.0] * 20)
+    assert [spike.time_s for spike in found.spikes] == pytest.approx(spikes)
+    assert found.step_time_s == 10
+
+
 def test_a_step_time_that_was_printed_too_early_does_not_change_the_mean() -> None:
     times_s = noisy(50, 0.005)
     usual = steady_state(times_s)

@@ -27,6 +27,10 @@ ENOUGH = 5
 """Least number of step times whose median is typical, although the first steps are slow."""
 
 
+RATE_EXCESS = 0.01
+"""Excess of the mean of printed rates over the work divided by the time, above which the latter is the mean rate."""
+
+
 @attrs.frozen(kw_only=True)
 class MeasuredWindow:
     """A complete window: its first and last printed step, and the mean and sample standard deviation (s) of ``count``.
@@ -98,7 +102,7 @@ def summarise(steps: Sequence[Step], window: Window) -> Summary:
         count=len(times),
         step_time_s=mean_of_known(times),
         step_time_std_s=_deviation(times),
-        tflops_per_gpu=mean_of_known(tflops),
+        tflops_per_gpu=_mean_tflops(chosen),
         tflops_per_gpu_std=_deviation(tflops),
         mean_of=max((step.mean_of or 1 for step in chosen), default=1),
         printed=len(chosen),
@@ -151,6 +155,22 @@ def _without_gaps(numbers: Sequence[int], window: Window) -> bool:
 def known_times_s(steps: Iterable[Step]) -> list[float]:
     """Return the possible step times (s) of the steps that have one."""
     return _known(possible(step.time_s, STEP_TIME_S) for step in steps)
+
+
+def _mean_tflops(steps: Iterable[Step]) -> float | None:
+    """Return the mean TFLOP/s per GPU of the steps that have it, or None.
+
+    It is the mean of the printed rates, as publishers state it. If step times vary much, this mean is too high. For
+    example, an asynchronous framework may print one step late and the next one immediately, with a rate that no chip
+    reaches. Then the mean is the work of all steps divided by their time.
+    """
+    rated = [(step, rate) for step in steps if (rate := possible(step.tflops_per_gpu, TFLOPS_PER_GPU)) is not None]
+    rates, times_s = [rate for _, rate in rated], known_times_s(step for step, _ in rated)
+    mean = mean_of_known(rates)
+    if mean is None or len(times_s) < len(rates):
+        return mean
+    work_by_time = statistics.fmean(rates, weights=times_s)
+    return work_by_time if mean > work_by_time * (1 + RATE_EXCESS) else mean
 
 
 def _known(values: Iterable[float | None]) -> list[float]:

@@ -56,7 +56,7 @@ Correlation = Annotated[
 
 @attrs.frozen(kw_only=True)
 class Spike:
-    """One steady step that took much longer than the others."""
+    """One steady step that took much longer than the others. ``time_s`` excludes the time that its neighbours lack."""
 
     step: int
     time_s: float
@@ -111,7 +111,7 @@ def find_steady_state(steps: Iterable[Step]) -> SteadyState | None:
     middle, deviation = median_and_deviation(times_s)
     limit = middle + max(SPIKE_DEVIATIONS * deviation, SPIKE_SHARE * middle)
     dip = middle - max(SPIKE_DEVIATIONS * deviation, DIP_SHARE * middle)
-    spikes = tuple(Spike(step=step, time_s=time_s) for step, time_s in steady if time_s > limit)
+    spikes = _find_spikes(steady, dip, middle, limit)
     usual = [time_s for time_s in times_s if dip <= time_s <= limit]
     mean = statistics.fmean(usual)
     errors = [time_s - mean for time_s in usual]
@@ -129,6 +129,24 @@ def find_steady_state(steps: Iterable[Step]) -> SteadyState | None:
         spike_period=_find_period([spike.step for spike in spikes]),
         autocorrelation=_autocorrelation(errors, squares),
     )
+
+
+def _find_spikes(steady: Sequence[tuple[int, float]], dip: float, middle: float, limit: float) -> tuple[Spike, ...]:
+    """Return the steps that took longer than the limit.
+
+    An asynchronous framework may print one step late, and its neighbours immediately. The time that these lack to the
+    median is therefore taken from the step that was printed late.
+    """
+    spikes: list[Spike] = []
+    for is_usual, group in itertools.groupby(steady, lambda each: dip <= each[1] <= limit):
+        steps = [] if is_usual else list(group)
+        lacking_s = math.fsum(middle - time_s for _, time_s in steps if time_s < dip)
+        for step, time_s in steps:
+            if time_s > limit:
+                taken_s = min(lacking_s, time_s - middle)
+                lacking_s -= taken_s
+                spikes.append(Spike(step=step, time_s=time_s - taken_s))
+    return tuple(spike for spike in spikes if spike.time_s > limit)
 
 
 def _find_start(times_s: Sequence[float]) -> int:
