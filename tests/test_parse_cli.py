@@ -162,8 +162,10 @@ def test_as_a_table_each_step_is_a_line_and_the_mean_is_the_last(parse: Llmb, lo
     heading, *steps, mean = parse(log, "--window", "2:4").out.splitlines()
     assert heading.split()[:3] == ["step", "time", "s"]
     assert [each.split()[0] for each in steps] == ["0", "1", "2", "3", "4"]
-    assert mean.startswith("complete, 5 steps, steps 2 to 4: 2.167 s (standard deviation")
+    assert mean.startswith("complete, 5 steps (total unknown), steps 2 to 4: 2.167 s (standard deviation")
     assert "incomplete, 5 of 8 steps, last step: " in parse(log, "--window", "last", "--steps", "8").out
+    last_line = write(log, [2.0], first=299)
+    assert "complete, 1 of 300 steps printed, last step: " in parse(last_line, "--window", "last", "--steps", "300").out
 
 
 @pytest.mark.parametrize(
@@ -207,7 +209,7 @@ def test_a_window_without_times_is_described(
 ) -> None:
     log = write(tmp_path / "run.log", [2.0], end=line(1, time_s=time_s))
 
-    assert parse(log, "--window", window).out.splitlines()[-1] == f"complete, 2 steps, {text} no time"
+    assert parse(log, "--window", window).out.splitlines()[-1] == f"complete, 2 steps (total unknown), {text} no time"
 
 
 def test_one_form_of_output_at_a_time(parse: Llmb, log: Path) -> None:
@@ -481,13 +483,11 @@ def test_a_log_without_read_permission_is_one_line_and_exit_2(
         return really_open(path, *arguments, **more)
 
     monkeypatch.setattr("builtins.open", refuse)  # file modes do not stop root
-
     assert parse(log) == Answer(2, "", f"llmb: {log}: cannot be read: Permission denied\n")
 
 
 def test_an_unknown_framework_is_one_line_and_exit_2(llmb: Llmb, log: Path) -> None:
     answer = llmb("parse", log, "--framework", "maxtex")
-
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)
     assert "did you mean 'maxtext'?" in answer.err
 

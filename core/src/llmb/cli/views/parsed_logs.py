@@ -133,11 +133,16 @@ def _describe_mean(log: llmb.ParsedLog) -> str:
 
 
 def _count_steps(log: llmb.ParsedLog) -> str:
-    """Return the number of printed steps, or of an incomplete run, how many of its steps were run."""
-    total = log.steps_requested or log.series.total_steps
-    if log.status == "incomplete" and total:
+    """Return the number of printed steps and of all steps, or of an incomplete run, how many of its steps were run."""
+    total, printed = log.steps_requested or log.series.total_steps, len(log.steps)
+    if total is None:
+        is_known = log.status != "complete" or log.series.has_notice("finished")
+        return llmb.counted(printed, "step") + ("" if is_known else " (total unknown)")
+    if log.status == "incomplete":
         return f"{format_number(log.series.count)} of {llmb.counted(total, 'step')}"
-    return llmb.counted(len(log.steps), "step")
+    if printed < total:
+        return f"{format_number(printed)} of {llmb.counted(total, 'step')} printed"
+    return llmb.counted(printed, "step")
 
 
 def _describe_window(window: llmb.Window) -> str:
