@@ -1,0 +1,64 @@
+"""Remedies of lines whose causes need different ones."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import llmb
+from llmb import Failure
+
+ROOT = Path(__file__).parents[1]
+XID = ROOT / "core/src/llmb/logs/failures/signatures/xid.toml"
+NUMBERS = [
+    number
+    for entry in tomllib.loads(XID.read_text())["signatures"]
+    for number in entry.get("meanings", {})
+]  # fmt: skip
+
+
+def failure_of(folder: Path, *lines: str) -> Failure:
+    log = folder / "a.log"
+    log.write_text("".join(f"{line}\n" for line in lines))
+    failure = llmb.parse([log], framework="maxtext").failure
+    assert failure
+    return failure
+
+
+@pytest.mark.parametrize(
+    ("number", "origin", "part"),
+    [
+        (13, "user", "`llmb recipes ADDRESS`"),
+        (43, "user", "`llmb recipes ADDRESS`"),
+        (45, None, "find the error that came before, `sudo dmesg -T | grep -i xid | tail`"),
+        (48, "infrastructure", "`dcgmi diag -r 3`"),
+        (62, "infrastructure", "`sudo nvidia-smi --gpu-reset`"),
+        (74, "infrastructure", "`dcgmi diag -r 3`"),
+        (79, "infrastructure", "`sudo reboot`"),
+        (94, "infrastructure", "`dcgmi diag -r 3`"),
+        (109, None, "find the error that came before, `sudo dmesg -T | grep -i xid | tail`"),
+        (119, "infrastructure", "`sudo nvidia-smi --gpu-reset`"),
+        (149, "infrastructure", "`dcgmi diag -r 3`"),
+        (154, "infrastructure", "`sudo nvidia-smi --gpu-reset`"),
+        (999, None, "docs.nvidia.com/deploy/xid-errors"),
+    ],
+)
+def test_the_remedy_of_an_error_of_the_gpu_depends_on_its_number(
+    tmp_path: Path, number: int, origin: str | None, part: str
+) -> None:
+    failure = failure_of(tmp_path, f"NVRM: Xid (PCI:0000:65:00): {number}, pid=7, name=python3, Ch 00000008")
+    assert failure.origin == origin
+    assert part in failure.remedy
+    assert number != 79 or "dcgmi" not in failure.remedy
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_channel_that_an_error_removed_has_the_remedy_of_that_error(tmp_path: Path, number: str) -> None:
+    error = failure_of(tmp_path, f"NVRM: Xid (PCI:0000:65:00): {number}, pid=7, name=python3, Ch 00000008")
+    assert error.cause.startswith(f"the driver reports a GPU error ({number}: ")
+    removed = f"NVRM: Xid (PCI:0000:65:00): 45, pid=7, name=python3, Ch 1 caused by previous Xid {number}"
+    following = failure_of(tmp_path, removed)
+    assert following.cause == error.cause
+    assert (following.remedy == error.remedy) == (number not in {"136", "137"})
