@@ -62,3 +62,33 @@ def test_a_channel_that_an_error_removed_has_the_remedy_of_that_error(tmp_path: 
     following = failure_of(tmp_path, removed)
     assert following.cause == error.cause
     assert (following.remedy == error.remedy) == (number not in {"136", "137"})
+
+
+@pytest.mark.parametrize(
+    ("line", "cause", "part"),
+    [
+        (
+            "slurmstepd: error: pyxis:     tar: ./usr/lib/x: Cannot write: No space left on device",
+            "a disk is full",
+            "ENROOT_TEMP_PATH, ENROOT_CACHE_PATH and ENROOT_DATA_PATH",
+        ),
+        (
+            "slurmstepd: error: pyxis:     Write failed because No space left on device",
+            "a disk is full",
+            "runtime_path in pyxis.conf",
+        ),
+        ("tar: ./data/x: Cannot write: No space left on device", "a disk is full", "set target.workdir="),
+        (
+            "FATAL:   While making image: Write failed because No space left on device",
+            "a disk is full",
+            "set target.workdir=",
+        ),
+        ("OSError: [Errno 122] Disk quota exceeded", "the disk quota is used up", "env.TRITON_CACHE_DIR=/tmp/triton"),
+    ],
+)
+def test_a_full_disk_has_the_remedy_of_the_program_that_filled_it(
+    tmp_path: Path, line: str, cause: str, part: str
+) -> None:
+    failure = failure_of(tmp_path, line)
+    assert (failure.cause, failure.origin) == (cause, "infrastructure")
+    assert part in failure.remedy
