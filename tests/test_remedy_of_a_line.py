@@ -92,3 +92,25 @@ def test_a_full_disk_has_the_remedy_of_the_program_that_filled_it(
     failure = failure_of(tmp_path, line)
     assert (failure.cause, failure.origin) == (cause, "infrastructure")
     assert part in failure.remedy
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[rank0]: RuntimeError: DataLoader worker (pid 2637) is killed by signal: Killed.",
+        "terminate called after throwing an instance of 'std::bad_alloc'",
+        "[rank0]: MemoryError",
+        "[12345.6] Out of memory: Killed process 48213 (python3) total-vm:1853273216kB",
+        "[ 123.4] Memory cgroup out of memory: Killed process 42 (python3)",
+        "OSError: [Errno 12] Cannot allocate memory",
+        "=>> PBS: job killed: mem 132120576kb exceeded limit 131072000kb",
+        "slurmstepd: error: Detected 3 oom_kill events in StepId=9.0. Some of the step tasks have been OOM Killed.",
+        "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=3.0. Some of your processes may have been killed",
+        "srun: error: n01: task 3: Out Of Memory",
+    ],
+)
+def test_memory_of_the_host_depends_on_the_data_loader_and_not_on_the_micro_batch(tmp_path: Path, line: str) -> None:
+    failure = failure_of(tmp_path, line)
+    assert failure.cause == "the host is out of memory"
+    assert "fewer data loader workers" in failure.remedy
+    assert "micro batch" not in failure.remedy

@@ -72,7 +72,9 @@ def test_no_remedy_for_a_run_with_a_micro_batch_of_1_names_a_smaller_one() -> No
     registry = PluginRegistry()
     signatures = [*known_signatures(), *(each for name in framework_names() for each in registry.signatures(name))]
     remedies = {each.remedy for each in signatures} | {each.remedy for each in CAUSES.values()}
-    assert any("fewer processes per node" in each for each in remedies), "those of the scheduler's package are missing"
+    assert any("a job of llmb has all memory of its nodes" in each for each in remedies), (
+        "those of the scheduler's package are missing"
+    )
     affected = [text for text in remedies if "micro_batch_size=1" in text]
     assert affected
     assert not [text for text in affected if "micro" in remedy(plan_with(1), text)]

@@ -65,8 +65,8 @@ CAUSES: Mapping[Cause, CauseEntry] = {
     ),
     "out of memory": CauseEntry(
         "the host is out of memory",
-        "request more memory, use a smaller micro batch (`llmb run SPEC --set parallelism.micro_batch_size=1`), or "
-        "more GPUs per model (tp, pp, fsdp)",
+        "use fewer data loader workers, or nodes with more memory, which `free -h` prints; if the scheduler limits the "
+        "memory, raise the limit: `llmb run SPEC --set target.mem=SIZE`",
         is_crash=True,
         search_logs=True,
         origin="user",
