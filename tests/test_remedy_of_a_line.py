@@ -114,3 +114,31 @@ def test_memory_of_the_host_depends_on_the_data_loader_and_not_on_the_micro_batc
     assert failure.cause == "the host is out of memory"
     assert "fewer data loader workers" in failure.remedy
     assert "micro batch" not in failure.remedy
+
+
+@pytest.mark.parametrize("error", ["error No such device", "error Network is unreachable", "61 No data available"])
+def test_a_queue_pair_that_cannot_connect_needs_another_gid(tmp_path: Path, error: str) -> None:
+    remedy = failure_of(
+        tmp_path, f"n1:7:8 [0] misc/ibvwrap.cc:284 NCCL WARN Call to ibv_modify_qp failed with {error}"
+    ).remedy
+    assert remedy.index("`show_gids`") < remedy.index("env.NCCL_IB_GID_INDEX") < remedy.index("`ibstat`")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[E socket.cpp:860] [c10d] The client socket has timed out after 60s while trying to connect to 192.0.0.1:1234",
+        "rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed.",
+    ],
+)
+def test_a_rendezvous_that_failed_is_first_a_question_of_the_network(tmp_path: Path, line: str) -> None:
+    remedy = failure_of(tmp_path, line).remedy
+    assert remedy.index("`nc -vz HOST PORT`") < remedy.index("find the rank that failed first")
+
+
+def test_both_variables_for_the_certificates_of_a_site_are_named(tmp_path: Path) -> None:
+    line = (
+        "requests.exceptions.SSLError: HTTPSConnectionPool: (SSLError(1, 'certificate verify failed: unable to get'))"
+    )
+    remedy = failure_of(tmp_path, line).remedy
+    assert "--set env.REQUESTS_CA_BUNDLE=/path/to/ca.pem --set env.SSL_CERT_FILE=/path/to/ca.pem`" in remedy
