@@ -54,7 +54,7 @@ ALLOWED = {
     "plugins/declared/framework_tables.py": {"torchrun"},  # a launcher of any PyTorch script
     "plugins/declared/command.py": {"torchrun", "pytorch"},
     "plugins/declared/check_tables.py": {"torchrun"},
-    "logs/failures/signatures/processes.toml": {"torchrun", "deepspeed", "pytorch", "pbs", "lsf"},
+    "logs/failures/signatures/processes.toml": {"torchrun", "deepspeed", "pytorch", "pbs", "lsf", "hydra"},
     "logs/failures/signatures/communication.toml": {"pytorch"},
     "logs/failures/signatures/launchers.toml": {"hydra", "pytorch"},  # also the name of MPICH's launcher
 }

@@ -142,3 +142,38 @@ def test_both_variables_for_the_certificates_of_a_site_are_named(tmp_path: Path)
     )
     remedy = failure_of(tmp_path, line).remedy
     assert "--set env.REQUESTS_CA_BUNDLE=/path/to/ca.pem --set env.SSL_CERT_FILE=/path/to/ca.pem`" in remedy
+
+
+@pytest.mark.parametrize(
+    ("line", "cause", "part"),
+    [
+        ("x.py: error: unrecognized arguments: --tp 2", "the program does not know an argument", "remove or correct"),
+        ("x.py: error: unrecognized arguments: --local_rank=1", "the program does not know an argument", "`torchrun`"),
+        (
+            "x.py: error: argument --tp: invalid int value: 'a'",
+            "the program rejects the value of an argument",
+            "correct",
+        ),
+        ("x.py: error: the following arguments are required: --tp", "the program needs another argument", "add the"),
+        (
+            "omegaconf.errors.ConfigAttributeError: Key 'lr' is not in struct",
+            "a value of the configuration is missing or invalid (ConfigAttributeError)",
+            "`PROGRAM +KEY=VALUE`",
+        ),
+        (
+            "omegaconf.errors.MissingMandatoryValue: Missing mandatory value: lr",
+            "a value of the configuration is missing or invalid (MissingMandatoryValue)",
+            "`PROGRAM KEY=VALUE`",
+        ),
+        (
+            "pydantic_core._pydantic_core.ValidationError: 1 validation error for TrainingConfig",
+            "a value of the configuration is missing or invalid (TrainingConfig)",
+            "the lines after this one name",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_corrected_and_not_compared(tmp_path: Path, line: str, cause: str, part: str) -> None:
+    failure = failure_of(tmp_path, line)
+    assert (failure.cause, failure.origin) == (cause, "user")
+    assert part in failure.remedy
+    assert "compare" not in failure.remedy
