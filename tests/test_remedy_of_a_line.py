@@ -177,3 +177,39 @@ def test_a_wrong_argument_is_corrected_and_not_compared(tmp_path: Path, line: st
     assert (failure.cause, failure.origin) == (cause, "user")
     assert part in failure.remedy
     assert "compare" not in failure.remedy
+
+
+@pytest.mark.parametrize(
+    ("line", "cause", "part"),
+    [
+        (
+            "salloc: error: Unable to allocate resources: Connection timed out",
+            "Slurm granted no resources",
+            "`sinfo -t idle`",
+        ),
+        (
+            "salloc: error: Unable to allocate resources: Invalid qos",
+            "Slurm granted no resources",
+            "`llmb doctor SPEC`",
+        ),
+        (
+            "srun: error: Unable to create step for job 4711: More processors requested than permitted",
+            "Slurm did not start a step of the job",
+            "lower --cpus-per-task",
+        ),
+        (
+            "srun: error: Unable to create step for job 4711: Requested nodes are busy",
+            "Slurm did not start a step of the job",
+            "`srun --overlap PROGRAM`",
+        ),
+        (
+            "srun: error: Unable to create step for job 4711: Invalid job id specified",
+            "Slurm did not start a step of the job",
+            "correct what srun names",
+        ),
+    ],
+)
+def test_the_reason_of_slurm_decides_the_remedy(tmp_path: Path, line: str, cause: str, part: str) -> None:
+    failure = failure_of(tmp_path, line)
+    assert failure.cause == cause
+    assert part in failure.remedy
