@@ -213,3 +213,34 @@ def test_the_reason_of_slurm_decides_the_remedy(tmp_path: Path, line: str, cause
     failure = failure_of(tmp_path, line)
     assert failure.cause == cause
     assert part in failure.remedy
+
+
+@pytest.mark.parametrize(
+    ("line", "detail"),
+    [
+        ("torch.distributed.elastic.multiprocessing.api.SignalException: Process 2973516 got signal: 1", "1"),
+        ("WARNING:torch.distributed.elastic.agent.server.api:Received 1 death signal, shutting down workers", "1"),
+        ("Received Signals.SIGHUP death signal, shutting down workers", "SIGHUP"),
+        ("/w/run.sh: line 4: 8441 Hangup      python train.py", ""),
+    ],
+)
+def test_a_program_whose_terminal_ended_needs_no_terminal(tmp_path: Path, line: str, detail: str) -> None:
+    failure = failure_of(tmp_path, line)
+    assert not detail or f"signal {detail} (its terminal or ssh session ended)" in failure.cause
+    assert failure.origin == "user"
+    assert "`nohup PROGRAM`" in failure.remedy
+
+
+@pytest.mark.parametrize(
+    "line", ["SignalException: Process 7 got signal: 15", "Received 15 death signal, shutting down workers"]
+)
+def test_a_program_that_another_process_ended_has_another_remedy(tmp_path: Path, line: str) -> None:
+    failure = failure_of(tmp_path, line)
+    assert failure.cause == "unknown: a process received signal 15"
+    assert failure.remedy.startswith("find who ended it")
+
+
+def test_an_invalid_instruction_of_the_gpu_is_no_failure_of_its_hardware(tmp_path: Path) -> None:
+    failure = failure_of(tmp_path, "RuntimeError: CUDA error: an illegal instruction was encountered")
+    assert failure.origin == "user"
+    assert "`llmb recipes ADDRESS`" in failure.remedy

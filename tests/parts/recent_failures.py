@@ -303,7 +303,7 @@ FAILED = {
     ),
     "instruction in XLA": (
         "jax.errors.JaxRuntimeError: INTERNAL: Failed to record CUDA event: CUDA_ERROR_ILLEGAL_INSTRUCTION\n",
-        "a GPU or its driver failed", None, None,
+        "the program ran an invalid instruction on the GPU", None, None,
     ),
     "network between slices": (
         "Megascale detects a hang but cannot determine the root cause. Please inspect it.\n", WAITED, None, None,
