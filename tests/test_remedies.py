@@ -20,7 +20,13 @@ from parts.deadline import DEADLINE_S
 
 import llmb
 from llmb.cli.app import app
-from llmb.logs.failures.commands_in_remedies import FIRST_ERRORS, LAST_MESSAGES, SEE_TRACEBACK, with_commands
+from llmb.logs.failures.commands_in_remedies import (
+    FIRST_ERRORS,
+    LAST_MESSAGES,
+    SEE_TRACEBACK,
+    SEE_TRACEBACK_OF_ONE_LOG,
+    with_commands,
+)
 from llmb.logs.failures.signature_files import known_failure
 from llmb.values.causes import CAUSES
 
@@ -173,6 +179,7 @@ def shown_by(command: str, logs: Path) -> list[str]:
 @pytest.mark.slow
 def test_commands_print_one_screen_of_the_logs_of_thousands_of_ranks(many_ranks: Path) -> None:
     searches = {each for each in (*find_commands(PRODUCT), *quoted_in_code(PRODUCT)) if " LOGS " in each}
+    searches -= {*COMMAND.findall(SEE_TRACEBACK_OF_ONE_LOG)}
     assert len(searches) == 5, "first errors, last messages, first traceback, messages of pyxis, and `llmb parse LOGS`"
     for command in searches - {"llmb parse LOGS --framework FRAMEWORK"}:
         shown = shown_by(command, many_ranks)
@@ -209,6 +216,22 @@ def test_the_last_messages_of_a_few_ranks_are_before_those_of_all(tmp_path: Path
 def test_the_first_traceback_of_thousands_of_ranks_is_printed(many_ranks: Path) -> None:
     [command] = COMMAND.findall(SEE_TRACEBACK)
     assert all("rank3.log" in line for line in shown_by(command, many_ranks))
+
+
+def test_the_traceback_of_the_only_log_is_found_without_a_search_for_the_log(tmp_path: Path) -> None:
+    logs = [tmp_path / "rank 0.log", tmp_path / "rank 1.log"]
+    for log in logs:
+        log.write_text('start\nTraceback (most recent call last):\n  File "a.py", line 3, in <module>\nKeyError: 7\n')
+    one, several = llmb.parse(logs[:1], framework="maxtext").failure, llmb.parse(logs, framework="maxtext").failure
+    assert one
+    assert several
+    [command] = COMMAND.findall(one.remedy)
+    assert shown_by(command, logs[0])[0] == "2:Traceback (most recent call last):"
+    logs[1].unlink()
+    in_folder = shown_by(command.replace(shlex.quote(str(logs[0])), "LOGS"), tmp_path)  # that of a record
+    assert in_folder[0].endswith("rank 0.log:2:Traceback (most recent call last):")
+    assert "find" not in command
+    assert "the first log that has one" in several.remedy
 
 
 def test_a_command_names_the_folder_that_contains_the_logs_of_many_folders(tmp_path: Path) -> None:

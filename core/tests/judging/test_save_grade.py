@@ -227,7 +227,7 @@ def test_the_remedy_of_a_recorded_failure_works_in_every_folder(
     assert run.failure
     assert name in graded.failure.remedy
     command = run.failure.remedy.split("`")[1]
-    assert f"find {home / 'runs' / run.run_id / 'logs'} " in command
+    assert f"grep -rn -m 1 -A 40 'Traceback (most' {home / 'runs' / run.run_id / 'logs'} " in command
     monkeypatch.chdir("/")
     assert "ValueError: boom" in subprocess.run(["bash", "-c", command], capture_output=True, text=True).stdout
 

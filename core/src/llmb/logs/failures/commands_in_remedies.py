@@ -35,6 +35,8 @@ SEE_TRACEBACK: Final = (
     " | xargs -0 grep -Hn -m 1 -A 40 'Traceback (most' 2>/dev/null | cut -c -300 | head -n 41`"
 )
 
+SEE_TRACEBACK_OF_ONE_LOG: Final = "read its traceback: `grep -rn -m 1 -A 40 'Traceback (most' LOGS | cut -c -300`"
+
 COMMAND = re.compile(r"`[^`]+`")
 NAME = re.compile(
     r"(?<=[ =])(?:SPEC|RUN|ADDRESS|NODE|PATH|WORKDIR|LOGS|FRAMEWORK|LONGER|SHORTER|HOST|PORT)\b"
@@ -91,6 +93,11 @@ def _only_path(text: str) -> str:
     found = [*PATH.finditer(text)]
     paths = {path["quoted"] for path in found if path["quoted"]} or {path["bare"] for path in found}
     return paths.pop() if len(paths) == 1 else ""
+
+
+def for_one_log(failure: Failure) -> Failure:
+    """Return the failure of a run with one log, for which the search for the first of several logs is too long."""
+    return attrs.evolve(failure, remedy=failure.remedy.replace(SEE_TRACEBACK, SEE_TRACEBACK_OF_ONE_LOG))
 
 
 def names_of_logs(framework: str, plain: Mapping[Path, Path]) -> Mapping[str, str]:
