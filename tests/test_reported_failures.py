@@ -123,7 +123,7 @@ REPORTED = {
     # pytorch/pytorch 103417
     "no library of the driver": (
         "/usr/bin/ld: cannot find -lcuda: No such file or directory\ncollect2: error: ld returned 1 exit status\n",
-        "the image has no compiler for GPU code", None, None,
+        "the linker does not find the driver's library, libcuda.so", None, None,
     ),
     # artidoro/qlora 165, huggingface/transformers 10067
     "no network for a dataset": (

@@ -427,6 +427,29 @@ FAILED = {
         "Warning  FailedScheduling  default-scheduler  0/16 nodes are available: 16 Insufficient nvidia.com/gpu.\n",
         "no node has what the job requests (nvidia.com/gpu)", None, None,
     ),
+    # PyTorch's message of an index outside of a table, before that of a library
+    "index out of range before cuBLAS": (
+        "/a/native/cuda/Indexing.cu:1292: indexSelectLargeIndex: block: [466,0,0], thread: [95,0,0] Assertion "
+        "`srcIndex < srcSelectDimSize` failed.\n" + FRAMES + "RuntimeError: CUDA error: "
+        "CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`\n", GPU_CHECK, None, None,
+    ),
+    # NVIDIA/Megatron-LM 119
+    "missing dataset before its sizes": (
+        "Dataset does not exist: /data/text\nPath should be a basename that both .idx and .bin can be appended to.\n"
+        + FRAMES + "AttributeError: 'NoneType' object has no attribute 'sizes'\n", "the dataset is missing", None, None,
+    ),
+    # pyiron/executorlib 761
+    "no library for the MPI type": (
+        "srun: error: Couldn't load specified plugin name for mpi/pmix: Plugin init() callback failed\n"
+        "srun: error: MPI: Unable to load any plugin\n"
+        "srun: error: Invalid MPI type 'pmix', --mpi=list for acceptable types\n",
+        "Slurm cannot start processes with this MPI type (pmix)", None, None,
+    ),
+    # Podman's message of a registry that rejects a login
+    "credentials of Podman": (
+        "Error: initializing source docker://r.io/a:1: Requesting bearer token: invalid status code from registry 401 "
+        "(Unauthorized)\n", "the registry rejected the credentials for the image", None, None,
+    ),
 }  # fmt: skip
 
 IN_EXIT = (

@@ -192,9 +192,76 @@ CAUSES = {
         "the dataset is missing",
         None,
     ),
+    "RuntimeError: Unable to initialize backend 'cuda': INTERNAL: Mismatched PJRT plugin PJRT API version (1)": (
+        MISMATCH,
+        None,
+    ),
+    "RuntimeError: Unable to initialize backend 'cuda': Found cuBLAS version 1, but JAX was built against version 2": (
+        MISMATCH,
+        None,
+    ),
+    "E   RuntimeError: Unable to use CUDA because of the following issues with CUDA components:": (MISMATCH, None),
+    "/opt/lib/flash_attn_2_cuda.cpython-312-x86_64-linux-gnu.so: undefined symbol: _ZN2at4_ops5zeros4callE": (
+        MISMATCH,
+        None,
+    ),
+    "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory": (MISMATCH, None),
+    "/usr/bin/ld: cannot find -lcuda: No such file or directory": (
+        "the linker does not find the driver's library, libcuda.so",
+        None,
+    ),
+    "ptxas /tmp/x, line 10; fatal   : Unsupported .version 8.4; current version is '8.1'": (
+        "the compiler of GPU code is too old (it does not know PTX 8.4)",
+        None,
+    ),
+    "ERROR: Unexpected result nan on rank 3 at iteration #3 (message='found NaN in local grad norm for bucket #0')": (
+        "the gradient became NaN",
+        3,
+    ),
+    "ERROR: Unexpected result nan on rank 3 at iteration #3 (message='found NaN in local forward loss calculation')": (
+        "the loss became NaN",
+        3,
+    ),
+    "ValueError: The loss returned in `training_step` is nan.": ("the loss became NaN", None),
+    "/a/Indexing.cu:1292: indexSelectLargeIndex: block: [4,0,0], thread: [9,0,0] Assertion `srcIndex < size` failed.": (
+        "a check on the GPU failed (device-side assert)",
+        None,
+    ),
+    "[CUDA_ERROR_NOT_PERMITTED] operation not permitted in expression cuMemCreate(&handle, size, &prop, 0)": (
+        "the nodes cannot share GPU memory over NVLink (IMEX)",
+        None,
+    ),
+    "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 131072, Hardware limit: 101376.": (
+        "a Triton kernel needs more shared memory than a GPU of this type has",
+        None,
+    ),
+    "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required": (
+        MEMORY,
+        None,
+    ),
+    "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space vmem. Used 67M": (
+        "a kernel needs more memory within the chip than its limit (vmem)",
+        None,
+    ),
+    "RuntimeError: DataLoader worker (pid 25902) is killed by signal: Segmentation fault. ": (
+        "a worker that loads data crashed (segmentation fault)",
+        None,
+    ),
+    "/w/job.sh: /bin/bash^M: bad interpreter: No such file or directory": (
+        "a script has the line ends of Windows",
+        None,
+    ),
+    "Lmod has detected the following error: The following module(s) are unknown: ": (
+        "the site has no such module",
+        None,
+    ),
 }
 
 HARMLESS = [
+    "2025-07-31 20:22:32.9: I stream_executor/cuda/cuda_driver.cc:763] failed to allocate 3M from device: "
+    "CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+    "UserWarning: Failed to load image Python extension: '/opt/image.so: undefined symbol: _ZN3c106detail'",
+    "out of resource: shared memory, Required: 131072, Hardware limit: 101376. Ignoring this choice.",
     "/src/host/transport/transport.cpp:282: init failed for transport: IBGDA",
     "terminate called after throwing an instance of 'c10::DistBackendError'\n  what():  lost",
     "the timeout was set, a run of 3 steps Aborted  by hand before",
