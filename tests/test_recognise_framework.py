@@ -121,7 +121,10 @@ def test_only_the_logs_that_were_read_are_said_to_have_no_steps(
         (tmp_path / f"{number}.log").write_text("hello\n")
     answer = llmb("parse", tmp_path)
     assert answer.status == 2
-    assert answer.err.startswith(f"llmb: no installed framework finds a step in {read}{tmp_path}; name the framework")
+    installed = "maxtext, megatron_bridge, nemo_launcher"
+    assert answer.err.startswith(
+        f"llmb: no installed framework ({installed}) finds a step in {read}{tmp_path}; describe"
+    )
     assert answer.err.endswith(f"`llmb new-plugin NAME --from {tmp_path}/0.log`\n")
 
 
@@ -135,7 +138,7 @@ def test_the_failure_of_a_run_without_steps_is_explained_whatever_its_framework(
     assert answer.out.startswith("cause   the accelerator is out of memory\nlog     torch.OutOfMemory")
     assert "(line 2)\n" in answer.out
     assert "\nremedy  use a smaller micro batch" in answer.out
-    assert answer.err.startswith(f"llmb: {log}: {no_step}; it may have failed before the first one")
+    assert answer.err.startswith(f"llmb: {log}: {no_step}; the run may have failed before its first one")
     document = json.loads(llmb("parse", log, "--json").out)
     assert (document["status"], document["failure"]["line"]) == ("no_data", 2)
     answer = llmb("parse", other, log)
@@ -191,8 +194,8 @@ def test_logs_that_no_framework_can_be_found_for(llmb: Llmb, tmp_path: Path, kin
     assert (
         answer.err
         == {
-            "no steps": f"llmb: no installed framework finds a step in {log}; name the framework that wrote it "
-            f"(--framework NAME), or describe it: `llmb new-plugin NAME --from {log}`\n",
+            "no steps": "llmb: no installed framework (maxtext, megatron_bridge, nemo_launcher) finds a step in "
+            f"{log}; describe another one: `llmb new-plugin NAME --from {log}`\n",
             "missing": f"llmb: {log}: cannot be read: No such file or directory\n",
             "pipe": f"llmb: {log} can be read only once, because it is no file; "
             "name its framework (--framework NAME)\n",

@@ -61,9 +61,9 @@ def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry
         raise LogError(*(Fault(message="no logs found", file=name, expected="a directory with logs") for name in names))
     for name in names:
         _reject_unreadable(Path(name))
-    describe = f"`llmb new-plugin NAME --from {shlex.quote(str(read[0]))}`"
-    advice = f"name the framework that wrote it (--framework NAME), or describe it: {describe}"
-    raise SpecError(f"no installed framework finds a step in {', '.join(map(_describe_read, names))}; {advice}")
+    installed = ", ".join(plugin_names("framework", registry.installed))
+    message = f"no installed framework ({installed}) finds a step in {', '.join(map(_describe_read, names))}"
+    raise SpecError(f"{message}; describe another one: `llmb new-plugin NAME --from {shlex.quote(str(read[0]))}`")
 
 
 def _reject_unreadable(log: Path) -> None:

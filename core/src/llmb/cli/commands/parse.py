@@ -54,7 +54,7 @@ RunRecipe = Annotated[
 ]
 Gpus = Annotated[int | None, typer.Option("--gpus", metavar="N", min=1, help="Number of GPUs of the run of --recipe.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print a line per step, or per log if there are several.")]
-NO_FRAMEWORK = "no installed framework finds a step; it may have failed before the first one, or see --framework"
+NO_FRAMEWORK = "no installed framework finds a step; the run may have failed before its first one"
 NEWEST_FIRST = (
     "the newest line comes first, so the cause of a failure may be missing; reverse the log with `tac`, or read it "
     "from Google Cloud with `gcloud logging read --order=asc`"
