@@ -11,13 +11,16 @@ import attrs
 import pytest
 from rich.console import Console
 
+from llmb.analysis.steady_state import find_steady_state
 from llmb.cli import output
 from llmb.cli.exit_codes import combined_exit_code
 from llmb.cli.views.results import print_results
+from llmb.cli.views.run_details import describe_steady_state
 from llmb.cli.views.run_list import print_run_list
 from llmb.judging.judge_repeats import judge_sets
 from llmb.records.result import RunResult
 from llmb.values.errors import LlmbError, SpecError, TargetError
+from llmb.values.steps import Step
 
 METRICS = {
     "step_time_s": 7.908, "tokens_per_s": 66298.43, "tokens_per_s_per_gpu": 1035.9,
@@ -411,3 +414,15 @@ def test_the_screen_of_a_judged_run(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     coloured = on_terminal(monkeypatch, capsys, 80, color=True)
     assert "\x1b[33mundecided  \x1b[0mratio 1.039" in coloured
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == narrow
+
+
+@pytest.mark.parametrize(
+    ("growth_s", "text"),
+    [
+        (0.0, "10.00 s, steps 0 to 19; no spikes, drift +0.0 %"),
+        (1.0, "24.50 s, steps 10 to 19; no spikes, drift +22.7 %, so no step time is typical"),
+    ],
+)
+def test_a_run_that_becomes_slower_has_no_typical_step_time(growth_s: float, text: str) -> None:
+    steps = [Step(step=step, time_s=10.0 + growth_s * step) for step in range(20)]
+    assert describe_steady_state(find_steady_state(steps)) == text
