@@ -19,6 +19,9 @@ def planned(file: Path, recipe: str, *, gpu_type: str, dtype: str, gpus: int, **
     return llmb.plan(llmb.load(file), registry=llmb.PluginRegistry())
 
 
+NEMO_CAN_OVERRIDE = "layers, hidden, ffn, heads, query_groups, vocab, seq_len, experts, top_k, head_size"
+
+
 @pytest.mark.parametrize(
     ("recipe", "gpus", "tables", "line"),
     [
@@ -57,23 +60,23 @@ def planned(file: Path, recipe: str, *, gpu_type: str, dtype: str, gpus: int, **
         (
             "nemo_launcher/grok1-314b",
             512,
-            {"model": {"head_size": 64}},
-            "model.head_size: nemo_launcher cannot override this key; expected the recipe's value; "
-            "nemo_launcher can override layers, hidden, ffn, heads, query_groups, vocab, seq_len, experts, top_k",
+            {"model": {"sliding_window": 64}},
+            "model.sliding_window: nemo_launcher cannot override this key; expected the recipe's value; "
+            f"nemo_launcher can override {NEMO_CAN_OVERRIDE}",
         ),
         (
             "nemo_launcher/grok1-314b",
             512,
             {"parallelism": {"pp": 2, "vp": 1, "pipeline_layout": "Et*32|t*32L"}},
             "parallelism.pipeline_layout: nemo_launcher cannot override this key; expected the recipe's value; "
-            "nemo_launcher can override layers, hidden, ffn, heads, query_groups, vocab, seq_len, experts, top_k",
+            f"nemo_launcher can override {NEMO_CAN_OVERRIDE}",
         ),
         (
             "nemo_launcher/grok1-314b",
             512,
             {"model": {"shared_expert_ffn": 1024}},
             "model.shared_expert_ffn: nemo_launcher cannot override this key; expected the recipe's value; "
-            "nemo_launcher can override layers, hidden, ffn, heads, query_groups, vocab, seq_len, experts, top_k",
+            f"nemo_launcher can override {NEMO_CAN_OVERRIDE}",
         ),
         (
             "maxtext/llama2-70b",

@@ -195,11 +195,13 @@ def test_flags_follow_the_parallelism_of_the_spec(load_run: LoadRun, tmp_path: P
 
 def test_a_changed_model_is_passed_as_its_sizes(load_run: LoadRun, tmp_path: Path) -> None:
     sizes = {"layers": 40, "hidden": 4096, "ffn": 14336, "heads": 32, "query_groups": 4, "seq_len": 4096}
+    sizes["head_size"] = 64
     model = composed(job_of(load_run("llama3.1-70b", "bf16", 64, model=sizes)), tmp_path)["model"]
 
     assert (model["num_layers"], model["hidden_size"], model["ffn_hidden_size"]) == (40, 4096, 14336)
     assert (model["num_attention_heads"], model["num_query_groups"]) == (32, 4)
     assert (model["encoder_seq_length"], model["max_position_embeddings"]) == (4096, 4096)
+    assert model["kv_channels"] == 64
 
 
 def test_overrides_of_the_spec_take_precedence_and_may_add_keys(load_run: LoadRun, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ SET_BY_LLMB = {
     "model.ffn_hidden_size": "model.ffn",
     "model.num_attention_heads": "model.heads",
     "model.num_query_groups": "model.query_groups",
+    "model.kv_channels": "model.head_size",
     "model.num_moe_experts": "model.experts",
     "model.moe_router_topk": "model.top_k",
     "model.encoder_seq_length": "model.seq_len",
@@ -135,6 +136,8 @@ def _model_sizes(run: Run[Any]) -> dict[str, Any]:
         "model.num_attention_heads": model.heads,
         "model.num_query_groups": model.query_groups,
     }
+    if model.head_size is not None:  # by default, hidden / heads
+        sizes["model.kv_channels"] = model.head_size
     if "max_position_embeddings" not in run.settings["config"]["model"]:
         sizes["model.max_position_embeddings"] = model.seq_len
     if model.experts > 1:

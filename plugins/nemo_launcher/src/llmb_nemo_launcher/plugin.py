@@ -31,6 +31,7 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
 
     options = NeMoLauncherOptions
     key_hints = SET_BY_LLMB
+    model_keys = (*FrameworkHooks.model_keys, "head_size")
     settings = NeMoLauncherSettings
     log_files = LogFiles(  # of the original scripts, e.g. results/24.11/fp8/70b/64/log-nemo_llama3.1_70b_64_1234.out
         directory="results",
