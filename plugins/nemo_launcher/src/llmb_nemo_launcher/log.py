@@ -12,9 +12,11 @@ NeMo 2 prints lines, and the time of each checkpoint::
     Training epoch 0, iteration 1/19 | lr: 3e-6 | global_step: 1 | reduced_train_loss: 9.1 | train_step_timing in s: 5.7
     Global Checkpoint Save : Rank: 0 : Iteration: 1 : Start time: 1750.9s : Save duration: 0.446s
 
-Lightning ends both::
+Lightning ends both, at the last step or early::
 
     `Trainer.fit` stopped: `max_steps=20` reached.
+    Monitored metric val_loss did not improve in the last 5 records. Best score: 0.074. Signaling Trainer to stop.
+    Stopping threshold reached: val_loss = 0.07 < 0.08. Signaling Trainer to stop.
 
 The records of MLPerf are read by mlperf_log.py.
 """
@@ -37,8 +39,8 @@ _BUFFER = b"buffer_size: "
 _LINE = b"Training epoch "
 _TIME_FIELD, _LOSS_FIELD = b"train_step_timing in s: ", b"reduced_train_loss: "
 _SAVED = b"Global Checkpoint Save : Rank: 0 :"
-_STOPPED = b"`Trainer.fit` stopped: `max_steps="
-_LINE_NEEDLES = (_LINE, _SAVED, _STOPPED)
+_TRAINER = b"Trainer"  # in both messages of Lightning, because one text is found faster than two
+_LINE_NEEDLES = (_LINE, _SAVED, _TRAINER)
 _WRAPPED_NEEDLES = (*_LINE_NEEDLES, b": ")
 """Texts to search for in a log of NeMo 2, and after a wrapped line."""
 
@@ -46,6 +48,10 @@ _MAX_STEPS = 10**15  # a longer number is garbled
 _SAVED_S = re.compile(rb"Iteration: \d{1,15} : .*Save duration: (\d{1,12}\.\d+)s")
 _WRAPPED_AT = re.compile(rb"\s*(?:\|\s*\n|\n\s*\|)\s*")
 _ALL_STEPS = re.compile(rb"stopped: `max_steps=(\d{1,15})` reached")
+_EARLY_STOP = re.compile(
+    rb"(?: did not improve in the last \d+ records\. |Stopping threshold reached: )[^\n]*Signaling Trainer to stop"
+)
+"""Planned reasons to stop. Lightning also stops at a time limit, and if the metric diverges or is not finite."""
 _PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
 _ITERATION = re.compile(rb"Training epoch \d+, iteration (\d{1,15})/(\d{1,15}) \| ")
 _DLLOGGER = re.compile(rb"DLL \S+ \S+ - (\d{1,15}) ")
@@ -76,7 +82,7 @@ class NeMoLog(LineParser):
         self.first_step, self.printed_every = first_step, printed_every
         self._begun = False  # True once a step was read, so that the generation of the log is known
         buffer = (_BUFFER,) if timing_buffer is None else ()
-        self.needles = (_TIME, _LOSS, _LINE, _STOPPED, RECORD, dllogger_file.RECORD, *buffer)
+        self.needles = (_TIME, _LOSS, _LINE, _TRAINER, RECORD, dllogger_file.RECORD, *buffer)
         self._mlperf = MLPerfRecords()
         self._buffer = timing_buffer
         self._drawn: dict[tuple[str, bytes], DrawnBar] = {}
@@ -104,6 +110,10 @@ class NeMoLog(LineParser):
         return [found for bar in bars for found in self._read_bar(bar)] if bars else self._read_buffer(line)
 
     def _read_stop(self, line: bytes) -> list[Step | Notice]:
+        if _TRAINER not in line:
+            return []
+        if _EARLY_STOP.search(line):
+            return [Notice(kind="planned end")]
         stop = _ALL_STEPS.search(line)
         return [*self._total_steps(int(stop[1])), Notice(kind="finished")] if stop else []
 
@@ -168,7 +178,7 @@ class NeMoLog(LineParser):
         if step is None:
             return []
         if not self._begun:
-            self._begin(1, _TIME if _TIME in bar.fields else _LOSS, _STOPPED)
+            self._begin(1, _TIME if _TIME in bar.fields else _LOSS, _TRAINER)
         _, _, total = bar.place.partition(b"/")
         return [*self._total_steps(self._whole_total(int(total), step.step)), step] if total.isdigit() else [step]
 
