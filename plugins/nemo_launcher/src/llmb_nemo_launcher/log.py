@@ -22,12 +22,14 @@ The records of MLPerf are read by mlperf_log.py.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 
 from llmb import LineParser, Notice, Step
 from llmb_nemo_launcher import dllogger_file
 from llmb_nemo_launcher.mlperf_log import RECORD, MLPerfRecords
 from llmb_nemo_launcher.step_numbers_of_bars import ROUNDED_STEP, Bar, DrawnBar
+from llmb_nemo_launcher.wrapped_lines import FOUR_DIGITS, continue_line
 
 _STEP_TIME, _STEP_LOSS = "train_step_timing in s", "reduced_train_loss"
 
@@ -41,12 +43,14 @@ _TIME_FIELD, _LOSS_FIELD = b"train_step_timing in s: ", b"reduced_train_loss: "
 _SAVED = b"Global Checkpoint Save : Rank: 0 :"
 _TRAINER = b"Trainer"  # in both messages of Lightning, because one text is found faster than two
 _LINE_NEEDLES = (_LINE, _SAVED, _TRAINER)
-_WRAPPED_NEEDLES = (*_LINE_NEEDLES, b": ")
-"""Texts to search for in a log of NeMo 2, and after a wrapped line."""
+_WRAPPED_NEEDLES = (*_LINE_NEEDLES, b"\n", b": ")
+"""Texts to search for in a log of NeMo 2, and after a line that may be wrapped: any next line, with or without an end.
+"""
+
+_CHECKED_LINES = 50  # without a continuation, until lines are no longer expected to be wrapped; the check takes long
 
 _MAX_STEPS = 10**15  # a longer number is garbled
 _SAVED_S = re.compile(rb"Iteration: \d{1,15} : .*Save duration: (\d{1,12}\.\d+)s")
-_WRAPPED_AT = re.compile(rb"\s*(?:\|\s*\n|\n\s*\|)\s*")
 _ALL_STEPS = re.compile(rb"stopped: `max_steps=(\d{1,15})` reached")
 _EARLY_STOP = re.compile(
     rb"(?: did not improve in the last \d+ records\. |Stopping threshold reached: )[^\n]*Signaling Trainer to stop"
@@ -54,10 +58,10 @@ _EARLY_STOP = re.compile(
 """Planned reasons to stop. Lightning also stops at a time limit, and if the metric diverges or is not finite."""
 _PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
 _ITERATION = re.compile(rb"Training epoch \d+, iteration (\d{1,15})/(\d{1,15}) \| ")
+_GLOBAL_STEP = re.compile(rb"global_step: [^|]+\|")  # with its end, because digits may be on the next line
 _DLLOGGER = re.compile(rb"DLL \S+ \S+ - (\d{1,15}) ")
 _BUFFER_SIZE = re.compile(rb"(?:^|[\s|])buffer_size: (\d{1,6})\s*$")
 _NUMBER = re.compile(r"-?(?:\d++(?>\.\d++|)(?!\.|,\d)(?:e[+-]?\d+)?|nan|inf)")
-_FOUR_DIGITS = re.compile(r"(?!0*\.?0)[\d.]{5}")
 
 
 class NeMoLog(LineParser):
@@ -67,8 +71,8 @@ class NeMoLog(LineParser):
     If DLLogger prints the same step, its numbers count.
 
     NeMo 2 counts iterations per epoch, and the step is ``global_step``. Its values are means since the line before
-    (``log_interval``). Copies of such lines may be wrapped before or after a ``|``. Then the step is returned again
-    with the fields of each further line.
+    (``log_interval``). Copies of such lines may be wrapped. Then the step is returned again with the fields of each
+    further line.
 
     ``timing_buffer`` is the number of steps over which NeMo 1 averages its times, if the recipe states it; otherwise
     the log may. ``first_step`` is for a run, because it must be known before there is a log. ``printed_every`` is the
@@ -88,24 +92,26 @@ class NeMoLog(LineParser):
         self._drawn: dict[tuple[str, bytes], DrawnBar] = {}
         self._total = 0
         self._has_times = False  # True if a line of NeMo 2 contains the time of the step
-        self._is_wrapped = False  # True if the last line of NeMo 2 may continue on the current line
+        self._label: bytes | None = None  # the rank label of a line of NeMo 2 that may continue on the current line
+        self._checks_left = defaultdict[str, int](lambda: _CHECKED_LINES)  # of each source
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
         """Return the steps of a line (several if bars were joined), the total number of steps, and the end."""
-        return [*self._read_steps(line), *self._read_stop(line)]
+        return [*self._read_steps(line, torn=False), *self._read_stop(line)]
 
-    def _read_steps(self, line: bytes) -> Iterable[Step | Notice]:
+    def _read_steps(self, line: bytes, *, torn: bool) -> Iterable[Step | Notice]:
         if RECORD in line:
             return self._read_mlperf(line)
         if dllogger_file.RECORD in line:
             return self._read_dllogger(line)
         if _LINE in line:
-            return self._read_iteration(line, torn=False)
+            self._checks_left[self.source] -= 1
+            return self._read_iteration(line, torn=torn)
         if _SAVED in line:
             saved = _SAVED_S.search(line)
             return [Notice(kind="checkpoint", text=saved[0].decode(), time_s=float(saved[1]))] if saved else []
-        if self._is_wrapped:
-            return self._read_wrapped(line)
+        if self._label is not None:
+            return self._read_wrapped(line, self._label, torn=torn) if line.strip() else []
         bars = line.split(_BAR_BEGIN)[1:]
         return [found for bar in bars for found in self._read_bar(bar)] if bars else self._read_buffer(line)
 
@@ -119,7 +125,7 @@ class NeMoLog(LineParser):
 
     def read_torn_line(self, line: bytes) -> Iterable[Step | Notice]:
         """Return the steps of a line without a line end, but not a last number that may lack digits."""
-        return self._read_iteration(line, torn=True) if _LINE in line else self.read_line(line)
+        return [*self._read_steps(line, torn=True), *self._read_stop(line)]
 
     def close(self) -> list[Step | Notice]:
         """Return the steps of unfinished last lines, and the losses of an MLPerf log without a time."""
@@ -130,9 +136,10 @@ class NeMoLog(LineParser):
         match = _ITERATION.search(line)
         cut = line.rstrip().endswith(b"|")
         wrapped = cut or _TIME_FIELD not in line  # unless the log has no times
-        if wrapped or self._begun:
-            self._search_lines(wrapped=wrapped)
-        numbered = b"global_step: " in line or not wrapped or (_LOSS_FIELD in line and not cut)
+        may_continue = wrapped or self._checks_left[self.source] > 0
+        if may_continue or self._begun:
+            self._search_lines(wrapped=may_continue)
+        numbered = _GLOBAL_STEP.search(line) or not wrapped or (_LOSS_FIELD in line and not cut)
         if not match or not numbered:
             return []
         iteration, total = int(match[1]), int(match[2]) + 1
@@ -142,19 +149,24 @@ class NeMoLog(LineParser):
         if not self._begun:
             self._has_times = step.time_s is not None
             self._begun, self.first_step = True, 0
-            self._search_lines(wrapped=wrapped)
+            self._search_lines(wrapped=may_continue)
         elif torn and self._has_times and step.time_s is None:
             return []  # cut off before its time
         return [*self._total_steps(_total_of_epochs(total, step.step - iteration)), step]
 
-    def _read_wrapped(self, line: bytes) -> list[Step | Notice]:
+    def _read_wrapped(self, line: bytes, label: bytes, *, torn: bool) -> list[Step | Notice]:
         """Return the step of NeMo 2 whose record began in a line before, with the fields that are printed so far."""
         before = self.text_before()
         begin = before.rfind(_LINE)
-        if begin < 0 or not (before.rstrip().endswith(b"|") or line.lstrip().startswith(b"|")):
+        printed = before[begin:].replace(b"\n" + label, b"\n") if self.label else before[begin:]
+        same_rank = self.label.rstrip() in (label.rstrip(), b"")
+        joined = continue_line(printed, line.removeprefix(label)) if begin >= 0 and same_rank else None
+        if joined is None:
             self._search_lines(wrapped=False)
             return []
-        return self._read_iteration(_WRAPPED_AT.sub(b" | ", before[begin:] + line), torn=False)
+        self._checks_left[self.source] = _CHECKED_LINES
+        self.label = label  # a terminal prints it only once
+        return self._read_iteration(joined, torn=torn)
 
     def _read_mlperf(self, line: bytes) -> list[Step | Notice]:
         found = self._mlperf.read(line)
@@ -211,11 +223,11 @@ class NeMoLog(LineParser):
 
     def _begin(self, first_step: int, *needles: bytes) -> None:
         """Note the generation of the log, and search for nothing else."""
-        self._begun, self.first_step, self.needles, self._is_wrapped = True, first_step, needles, False
+        self._begun, self.first_step, self.needles, self._label = True, first_step, needles, None
 
     def _search_lines(self, *, wrapped: bool) -> None:
         """Search for lines of NeMo 2 and, if the last one is wrapped, for its other fields."""
-        self._is_wrapped = wrapped
+        self._label = self.label if wrapped else None
         self.needles = _WRAPPED_NEEDLES if wrapped else _LINE_NEEDLES
 
     def _whole_total(self, total: int, number: int) -> int:
@@ -243,7 +255,7 @@ def _iteration(iteration: int, text: bytes, *, torn: bool) -> Step | None:
     """Return the step of NeMo 2's fields, or None if they have no number."""
     if torn:
         complete, _, last = text.rpartition(b" | ")
-        text = text if _is_complete(last.decode(errors="replace")) else complete
+        text = text if _is_complete(last) else complete
     values = _values(text, " | ", ": ")
     if not values:
         return None
@@ -266,10 +278,10 @@ def _values(text: bytes, between: str, after_name: str) -> dict[str, float]:
     return found
 
 
-def _is_complete(field: str) -> bool:
-    """Check whether a field without an end has all its digits: NeMo 2 prints four, and omits zeros at the end."""
-    name, _, value = field.partition(": ")
-    return name in (_STEP_TIME, _STEP_LOSS) and _FOUR_DIGITS.fullmatch(value) is not None
+def _is_complete(field: bytes) -> bool:
+    """Check whether a field without an end has all its digits."""
+    name, _, value = field.partition(b": ")
+    return name.decode(errors="replace") in (_STEP_TIME, _STEP_LOSS) and FOUR_DIGITS.fullmatch(value) is not None
 
 
 def _step(number: int, values: dict[str, float], mean_of: int | None) -> Step:
