@@ -34,6 +34,7 @@ from typing import Literal
 import attrs
 
 from llmb import LineParser, Notice, Step
+from llmb_megatron_bridge.deepspeed_lines import DEEPSPEED, DeepSpeedLines
 from llmb_megatron_bridge.iteration_line_fields import Meanings, read_fields, unwrap
 from llmb_megatron_bridge.pair_step_lines import StepLinePairs, StepTimeLine
 from llmb_megatron_bridge.rank_timers import COMPUTE, RANK, SAVED, TIMERS, RankTimers, checkpoint_of
@@ -47,7 +48,7 @@ _ALWAYS = (_TIME, _STEP_TIME, _EXIT, _TARGET)
 
 _Part = Literal["start", "between steps", "timers", "wrapped step"]
 _NEEDLES: Mapping[_Part, Sequence[bytes]] = {
-    "start": (_TIME, _STEP_TIME, b"iteration "),
+    "start": (_STEP_TIME, b" iter"),  # of iteration lines and of DeepSpeed's, because one text is found faster than two
     "between steps": (*_ALWAYS, TIMERS),
     "timers": (*_ALWAYS, TIMERS, COMPUTE, RANK, SAVED),
     "wrapped step": (*_ALWAYS, b"|"),
@@ -70,7 +71,8 @@ _PLANNED_EXIT = re.compile(rb"exiting program at iteration (\d{1,18})\b")
 class MegatronLog(LineParser):
     """Parser of two lines per step, from two ranks, in any order.
 
-    If a log has lines of rank 0 only, they are counted from 1 at its end.
+    If a log has lines of rank 0 only, they are counted from 1 at its end. If it has lines of DeepSpeed only, the steps
+    are returned at its end.
 
     Some copies of logs have wrapped lines. Then a step is returned as soon as its time is printed, and again with the
     fields of each further line. A step is also returned again if the compute times of its ranks follow.
@@ -85,6 +87,7 @@ class MegatronLog(LineParser):
         self._go_to("start")
         self._meanings = Meanings()
         self._step_times = StepLinePairs()
+        self._deepspeed = DeepSpeedLines()
         self._timers = defaultdict[str, RankTimers](RankTimers)  # of each source
         self._totals: dict[str, bytes] = {}  # of each source, as printed
         self._wrapped: dict[tuple[str, int], StepTimeLine | None] = {}  # the last step, with its line of rank 0
@@ -95,6 +98,8 @@ class MegatronLog(LineParser):
     def read_line(self, line: bytes) -> Sequence[Step | Notice]:
         """Return the steps of a line (several if ranks joined their lines), and its notices."""
         found: list[Step | Notice] = []
+        if DEEPSPEED in line and self._part == "start":
+            self._deepspeed.read(line)
         if TIMERS in line and self._part == "between steps":
             self._go_to("timers")
         if self._part == "timers":
@@ -118,7 +123,8 @@ class MegatronLog(LineParser):
         """Return what was held back, and the step times of a log without step numbers."""
         last = super().close()
         timed = [step for timers in self._timers.values() if (step := timers.take_step())]
-        return [*last, *timed, *self._step_times.close()]
+        deepspeed = self._deepspeed.close() if self._part == "start" else []
+        return [*last, *timed, *deepspeed, *self._step_times.close()]
 
     def _read_end(self, line: bytes) -> Notice | None:
         """Return the notice of a training that stops as planned, at its exit interval or its target, or None."""
