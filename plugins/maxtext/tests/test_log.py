@@ -384,16 +384,19 @@ LONG = (
 )
 
 
-@pytest.mark.parametrize("label", ["", "3: ", "[default3]:"])
+@pytest.mark.parametrize(("label", "labels_parts"), [("", False), ("3: ", True), ("[default3]:", True), ("3: ", False)])
 @pytest.mark.parametrize(
     "end", ["", "saving a checkpoint: 7\n", "7 hosts are ready\n", LONG.replace("12,", "13,", 1) + "\n"]
 )
-def test_a_terminal_of_any_width_may_wrap_a_copy(label: str, end: str) -> None:
-    whole = one(LONG)
+def test_a_terminal_of_any_width_may_wrap_a_copy(label: str, labels_parts: bool, end: str) -> None:
+    whole = one(f"{label}{LONG}")
+    assert whole
     for width in range(len("completed step: "), len(LONG)):
         lines = [LONG[begin : begin + width] for begin in range(0, len(LONG), width)]
-        found = parse("".join(f"{label}{line}\n" for line in lines).encode() + end.encode())
-        assert [step for step in found if isinstance(step, Step) and step.step == 12][-1] == whole, width
+        text = ("\n" + label * labels_parts).join(lines)
+        found = parse(f"{label}{text}\n{end}".encode())
+        last = [step for step in found if isinstance(step, Step) and step.step == 12][-1]
+        assert (last, last.rank) == (whole, whole.rank), width
 
 
 @pytest.mark.parametrize("line", ["7", "7, ranks: 8", "saved: 1", " 3.5"])

@@ -78,9 +78,10 @@ class MaxTextLog(LineParser):
         if _STEP in line:
             self._checks_left[self.source] -= 1
             self._label = self.label
-        elif self._label is not None and self._label.rstrip() == self.label.rstrip():
+        elif self._label is not None and self.label.rstrip() in (self._label.rstrip(), b""):
             line = self._unwrap(line, self._label)
             if _STEP in line:
+                self.label = self._label  # a terminal prints it only once
                 self._checks_left[self.source] = _CHECKED_STEPS
         may_continue = self._checks_left[self.source] > 0 or line.rstrip().endswith(_WRAPPED_ENDS)
         self.needles = _WRAPPED_NEEDLES if _STEP in line and may_continue else _NEEDLES
