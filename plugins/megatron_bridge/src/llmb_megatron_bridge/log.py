@@ -48,7 +48,7 @@ _ALWAYS = (_TIME, _STEP_TIME, _EXIT, _TARGET)
 
 _Part = Literal["start", "between steps", "timers", "wrapped step"]
 _NEEDLES: Mapping[_Part, Sequence[bytes]] = {
-    "start": (_STEP_TIME, b" iter"),  # of iteration lines and of DeepSpeed's, because one text is found faster than two
+    "start": (_TIME, _STEP_TIME, b"iteration ", DEEPSPEED),
     "between steps": (*_ALWAYS, TIMERS),
     "timers": (*_ALWAYS, TIMERS, COMPUTE, RANK, SAVED),
     "wrapped step": (*_ALWAYS, b"|"),
