@@ -58,7 +58,7 @@ _EARLY_STOP = re.compile(
 """Planned reasons to stop. Lightning also stops at a time limit, and if the metric diverges or is not finite."""
 _PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
 _ITERATION = re.compile(rb"Training epoch \d+, iteration (\d{1,15})/(\d{1,15}) \| ")
-_GLOBAL_STEP = re.compile(rb"global_step: [^|]+\|")  # with its end, because digits may be on the next line
+_GLOBAL_STEP = re.compile(rb"global_step: (\d{1,15})\s*(?:\||$)")
 _DLLOGGER = re.compile(rb"DLL \S+ \S+ - (\d{1,15}) ")
 _BUFFER_SIZE = re.compile(rb"(?:^|[\s|])buffer_size: (\d{1,6})\s*$")
 _NUMBER = re.compile(r"-?(?:\d++(?>\.\d++|)(?!\.|,\d)(?:e[+-]?\d+)?|nan|inf)")
@@ -139,10 +139,13 @@ class NeMoLog(LineParser):
         may_continue = wrapped or self._checks_left[self.source] > 0
         if may_continue or self._begun:
             self._search_lines(wrapped=may_continue)
-        numbered = _GLOBAL_STEP.search(line) or not wrapped or (_LOSS_FIELD in line and not cut)
-        if not match or not numbered:
+        if not match:
             return []
         iteration, total = int(match[1]), int(match[2]) + 1
+        number = _GLOBAL_STEP.search(line)
+        numbered = number and int(number[1]) >= iteration  # not less, unless digits are on the next line
+        if not numbered and wrapped and (cut or _LOSS_FIELD not in line):
+            return []
         step = _iteration(iteration, line[match.end() :], torn=torn)
         if step is None:
             return []
