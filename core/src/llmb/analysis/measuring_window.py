@@ -27,8 +27,8 @@ ENOUGH = 5
 """Least number of step times whose median is typical, although the first steps are slow."""
 
 
-RATE_EXCESS = 0.01
-"""Excess of the mean of printed rates over the work divided by the time, above which the latter is the mean rate."""
+TOO_SHORT = 0.5
+"""Share of the mean step time below which the time of a step is not that of its work, but it was printed early."""
 
 
 @attrs.frozen(kw_only=True)
@@ -160,17 +160,16 @@ def known_times_s(steps: Iterable[Step]) -> list[float]:
 def _mean_tflops(steps: Iterable[Step]) -> float | None:
     """Return the mean TFLOP/s per GPU of the steps that have it, or None.
 
-    It is the mean of the printed rates, as publishers state it. If step times vary much, this mean is too high. For
-    example, an asynchronous framework may print one step late and the next one immediately, with a rate that no chip
-    reaches. Then the mean is the work of all steps divided by their time.
+    It is the mean of the printed rates, as publishers state it. But an asynchronous framework may print one step late
+    and the next one immediately, with a rate that no chip reaches. Then the mean is the work of all steps divided by
+    their time.
     """
     rated = [(step, rate) for step in steps if (rate := possible(step.tflops_per_gpu, TFLOPS_PER_GPU)) is not None]
     rates, times_s = [rate for _, rate in rated], known_times_s(step for step, _ in rated)
-    mean = mean_of_known(rates)
-    if mean is None or len(times_s) < len(rates):
-        return mean
-    work_by_time = statistics.fmean(rates, weights=times_s)
-    return work_by_time if mean > work_by_time * (1 + RATE_EXCESS) else mean
+    if not rates:
+        return None
+    is_early = len(times_s) == len(rates) and min(times_s) < TOO_SHORT * statistics.fmean(times_s)
+    return statistics.fmean(rates, weights=times_s if is_early else None)
 
 
 def _known(values: Iterable[float | None]) -> list[float]:

@@ -56,7 +56,7 @@ Correlation = Annotated[
 
 @attrs.frozen(kw_only=True)
 class Spike:
-    """One steady step that took much longer than the others. ``time_s`` excludes the time that its neighbours lack."""
+    """One steady step that took much longer than the others. ``time_s`` is without the time that neighbours lack."""
 
     step: int
     time_s: float

@@ -18,7 +18,7 @@ NAMED_SPIKES = 5
 """The number of spikes whose steps are named."""
 
 MAX_DRIFT = 0.1
-"""The drift of a steady state from which on its step time is not typical of the run."""
+"""The largest drift of steps that are steady."""
 
 NAMED_RANKS = 8
 """Slow ranks that are named."""
@@ -71,7 +71,7 @@ def describe_steady_state(state: llmb.SteadyState | None) -> str:
     if state is None:
         return ""
     steps = f"{four_digits(state.step_time_s)} s, steps {state.first} to {state.last}"
-    unsteady = ", so no step time is typical" if abs(state.drift) > MAX_DRIFT else ""
+    unsteady = ": not steady" if abs(state.drift) > MAX_DRIFT else ""
     return f"{steps}; {_describe_spikes(state)}, drift {round(100 * state.drift, 1) + 0.0:+} %{unsteady}"
 
 
