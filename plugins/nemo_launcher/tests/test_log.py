@@ -10,8 +10,6 @@ import pytest
 from parts.garbled import garbled, read
 
 from llmb import Notice, Step, parse
-from llmb.logs.steps.step_series import StepSeries
-from llmb.parsing.log_ending import log_status
 from llmb_nemo_launcher.log import NeMoLog
 
 BAR = "reduced_train_loss=11.20, global_step=1.000, consumed_samples=256.0, train_step_timing in s=24.80"
@@ -360,41 +358,6 @@ def test_a_run_that_lightning_stopped_at_its_last_step_has_all_steps(log: str) -
     assert totals == [20, 2]
     assert found[-1] == Notice(kind="finished")
     assert items(log + log)[-1] == Notice(kind="finished")
-
-
-NEMO_2_STEPS = "".join(f"{NEMO_2.format(n)}train_step_timing in s: 10.31\n" for n in range(2))
-BARS = bar("1/20", BAR) + bar("2/20", BAR.replace("24.80", "9.80"))
-
-
-@pytest.mark.parametrize("before", [NEMO_2_STEPS, BARS], ids=["2", "1"])
-@pytest.mark.parametrize(
-    "reason",
-    [
-        "[rank: 1] Monitored metric val_loss did not improve in the last 5 records. Best score: 0.074.",
-        "Stopping threshold reached: val_loss = 0.07 < 0.08.",
-    ],
-)
-def test_a_run_that_lightning_stopped_early_is_complete(before: str, reason: str) -> None:
-    found = items(before + reason + " Signaling Trainer to stop.\n")
-    series = StepSeries()
-    series.add(found)
-
-    assert found[-1] == Notice(kind="planned end")
-    assert log_status(series) == "complete"
-
-
-@pytest.mark.parametrize(
-    "reason",
-    [
-        "Monitored metric val_loss = nan is not finite. Previous best value was 0.074.",
-        "Divergence threshold reached: val_loss = 9.1 > 8.0.",
-        "Time limit reached. Elapsed time is 4:00:00.",
-    ],
-)
-def test_a_run_that_lightning_stopped_for_a_failure_or_its_time_limit_is_incomplete(reason: str) -> None:
-    found = items(BARS + reason + " Signaling Trainer to stop.\n")
-
-    assert [item.kind for item in found if isinstance(item, Notice)] == ["total steps"]
 
 
 # MLPerf

@@ -12,11 +12,9 @@ NeMo 2 prints lines, and the time of each checkpoint::
     Training epoch 0, iteration 1/19 | lr: 3e-6 | global_step: 1 | reduced_train_loss: 9.1 | train_step_timing in s: 5.7
     Global Checkpoint Save : Rank: 0 : Iteration: 1 : Start time: 1750.9s : Save duration: 0.446s
 
-Lightning ends both, at the last step or early::
+Lightning ends both::
 
     `Trainer.fit` stopped: `max_steps=20` reached.
-    Monitored metric val_loss did not improve in the last 5 records. Best score: 0.074. Signaling Trainer to stop.
-    Stopping threshold reached: val_loss = 0.07 < 0.08. Signaling Trainer to stop.
 
 The records of MLPerf are read by mlperf_log.py.
 """
@@ -41,8 +39,8 @@ _BUFFER = b"buffer_size: "
 _LINE = b"Training epoch "
 _TIME_FIELD, _LOSS_FIELD = b"train_step_timing in s: ", b"reduced_train_loss: "
 _SAVED = b"Global Checkpoint Save : Rank: 0 :"
-_TRAINER = b"Trainer"  # in both messages of Lightning, because one text is found faster than two
-_LINE_NEEDLES = (_LINE, _SAVED, _TRAINER)
+_STOPPED = b"`Trainer.fit` stopped: `max_steps="
+_LINE_NEEDLES = (_LINE, _SAVED, _STOPPED)
 _WRAPPED_NEEDLES = (*_LINE_NEEDLES, b"\n", b": ")
 """Texts to search for in a log of NeMo 2, and after a line that may be wrapped: any next line, with or without an end.
 """
@@ -52,10 +50,6 @@ _CHECKED_LINES = 50  # without a continuation, until lines are no longer expecte
 _MAX_STEPS = 10**15  # a longer number is garbled
 _SAVED_S = re.compile(rb"Iteration: \d{1,15} : .*Save duration: (\d{1,12}\.\d+)s")
 _ALL_STEPS = re.compile(rb"stopped: `max_steps=(\d{1,15})` reached")
-_EARLY_STOP = re.compile(
-    rb"(?: did not improve in the last \d+ records\. |Stopping threshold reached: )[^\n]*Signaling Trainer to stop"
-)
-"""Planned reasons to stop. Lightning also stops at a time limit, and if the metric diverges or is not finite."""
 _PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
 _ITERATION = re.compile(rb"Training epoch \d+, iteration (\d{1,15})/(\d{1,15}) \| ")
 _GLOBAL_STEP = re.compile(rb"global_step: (\d{1,15})\s*(?:\||$)")
@@ -86,7 +80,7 @@ class NeMoLog(LineParser):
         self.first_step, self.printed_every = first_step, printed_every
         self._begun = False  # True once a step was read, so that the generation of the log is known
         buffer = (_BUFFER,) if timing_buffer is None else ()
-        self.needles = (_TIME, _LOSS, _LINE, _TRAINER, RECORD, dllogger_file.RECORD, *buffer)
+        self.needles = (_TIME, _LOSS, _LINE, _STOPPED, RECORD, dllogger_file.RECORD, *buffer)
         self._mlperf = MLPerfRecords()
         self._buffer = timing_buffer
         self._drawn: dict[tuple[str, bytes], DrawnBar] = {}
@@ -116,10 +110,6 @@ class NeMoLog(LineParser):
         return [found for bar in bars for found in self._read_bar(bar)] if bars else self._read_buffer(line)
 
     def _read_stop(self, line: bytes) -> list[Step | Notice]:
-        if _TRAINER not in line:
-            return []
-        if _EARLY_STOP.search(line):
-            return [Notice(kind="planned end")]
         stop = _ALL_STEPS.search(line)
         return [*self._total_steps(int(stop[1])), Notice(kind="finished")] if stop else []
 
@@ -193,7 +183,7 @@ class NeMoLog(LineParser):
         if step is None:
             return []
         if not self._begun:
-            self._begin(1, _TIME if _TIME in bar.fields else _LOSS, _TRAINER)
+            self._begin(1, _TIME if _TIME in bar.fields else _LOSS, _STOPPED)
         _, _, total = bar.place.partition(b"/")
         return [*self._total_steps(self._whole_total(int(total), step.step)), step] if total.isdigit() else [step]
 

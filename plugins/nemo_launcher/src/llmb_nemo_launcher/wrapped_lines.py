@@ -13,16 +13,15 @@ FOUR_DIGITS = re.compile(rb"(?!0*\.?0)[\d.]{5}")
 
 _AT_BAR = re.compile(rb"\s*(?:\|\s*\n|\n\s*\|)\s*")
 _AT_BLANK = re.compile(rb"(?<=:)\s*\n\s*|(?<=timing)\s*\n\s*(?=in s:)|(?<=timing in)\s*\n\s*(?=s:)")
-_FIELD = re.compile(rb"[\w/ ().%-]+(?:: ?(?:-?\d*\.?\d*(?:e[+-]?\d*)?|na?n?|in?f?)\s*)?")
+_FIELD = re.compile(rb"[\w/ ().%-]+(?:: ?(?:-?\d*+(?:\.\d*+)?(?:e[+-]?\d*+)?|na?n?|in?f?)\s*)?")
 """A field of a step line, or its beginning."""
 
 
 def continue_line(printed: bytes, line: bytes) -> bytes | None:
     """Return a step line and the next line as one line, or None if the next line does not continue the step line."""
-    if printed.rstrip().endswith(b"|") or line.lstrip().startswith(b"|"):
-        return _join(printed, line)
+    at_bar = printed.rstrip().endswith(b"|") or line.lstrip().startswith(b"|")
     _, _, last_value = printed.rstrip().rpartition(b": ")
-    if FOUR_DIGITS.fullmatch(last_value) and not line.startswith((b"e+", b"e-")):
+    if not at_bar and FOUR_DIGITS.fullmatch(last_value) and not line.startswith((b"e+", b"e-")):
         return None
     joined = _join(printed, line)
     _, *fields = joined.rstrip(b" |").split(b" | ")
