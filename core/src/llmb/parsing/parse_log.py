@@ -17,7 +17,7 @@ from llmb.analysis.slow_ranks import RankComparison, compare_ranks
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.valid_range import finite_or_none
 from llmb.hookspecs import FrameworkHooks
-from llmb.logs.failures.commands_in_remedies import fill_commands, for_one_log, names_of_logs
+from llmb.logs.failures.commands_in_remedies import fill_commands, names_of_logs, shorten_traceback_command
 from llmb.logs.failures.steps_after_error import LastSteps
 from llmb.logs.read_blocks import blocks_of
 from llmb.logs.steps.rank_steps import RankSteps, has_rank
@@ -203,7 +203,7 @@ class LogReader:
                 }
                 series, last_steps, ranks = _read_steps(framework, plain, self.known_run)
             status, failure = classify_log_end(name, self.registry, series, last_steps, self.steps_requested)
-            failure = for_one_log(failure) if failure and len(plain) == 1 else failure
+            failure = shorten_traceback_command(failure) if failure and len(plain) == 1 else failure
             failure = failure and fill_commands(failure, names_of_logs(name, plain))
             usual_window = self.known_run.window if self.known_run else framework.window
             return ParsedLog(

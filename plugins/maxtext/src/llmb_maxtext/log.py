@@ -58,8 +58,8 @@ class MaxTextLog(LineParser):
     """Parser of one line per step.
 
     Fields without an attribute in a Step become its ``other_values``. A step line without any field of a Step is
-    skipped, because it was cut or shortened by hand. Copies of step lines may be wrapped anywhere. Then the step is
-    returned again with the fields of each further line.
+    skipped, because it was cut or shortened by hand. Copies of step lines may be wrapped at any column after
+    ``completed step: ``. Then the step is returned again with the fields of each further line.
     """
 
     needles: Sequence[bytes] = _NEEDLES

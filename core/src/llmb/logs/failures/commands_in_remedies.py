@@ -95,8 +95,8 @@ def _only_path(text: str) -> str:
     return paths.pop() if len(paths) == 1 else ""
 
 
-def for_one_log(failure: Failure) -> Failure:
-    """Return the failure of a run with one log, for which the search for the first of several logs is too long."""
+def shorten_traceback_command(failure: Failure) -> Failure:
+    """Return the failure with a plain search in one log instead of the search for the first of several logs."""
     return attrs.evolve(failure, remedy=failure.remedy.replace(SEE_TRACEBACK, SEE_TRACEBACK_OF_ONE_LOG))
 
 
