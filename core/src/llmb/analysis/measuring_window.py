@@ -26,9 +26,8 @@ NOT_PRINTED = ("complete", "mean_of", "printed", "first", "last")
 ENOUGH = 5
 """Least number of step times whose median is typical, although the first steps are slow."""
 
-
 TOO_SHORT = 0.5
-"""Share of the mean step time below which the time of a step is not that of its work, but it was printed early."""
+"""A step with less than this share of the mean step time was printed early, so that its rate is too high."""
 
 
 @attrs.frozen(kw_only=True)

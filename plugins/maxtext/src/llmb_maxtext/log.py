@@ -67,8 +67,8 @@ class MaxTextLog(LineParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self._label: bytes | None = None  # the rank label of a step line that may continue on the next line
-        self._checks_left = defaultdict[str, int](lambda: _CHECKED_STEPS)  # of each source
+        self._wrapped_label: bytes | None = None  # the rank label of a step line that may continue on the next line
+        self._lines_to_check = defaultdict[str, int](lambda: _CHECKED_STEPS)  # of each source
 
     def read_line(self, line: bytes) -> list[Step | Notice]:
         """Return the steps of a line (several if ranks joined their lines), or the reason why training stopped."""
@@ -76,14 +76,14 @@ class MaxTextLog(LineParser):
             return [Notice(kind="total steps", text=f"{int(total[1])} steps", value=int(total[1]))]
         line = line.replace(_OF_PROFILER, b"")
         if _STEP in line:
-            self._checks_left[self.source] -= 1
-            self._label = self.label
-        elif self._label is not None and self.label.rstrip() in (self._label.rstrip(), b""):
-            line = self._unwrap(line, self._label)
+            self._lines_to_check[self.source] -= 1
+            self._wrapped_label = self.label
+        elif self._wrapped_label is not None and self.label.rstrip() in (self._wrapped_label.rstrip(), b""):
+            line = self._unwrap(line, self._wrapped_label)
             if _STEP in line:
-                self.label = self._label  # a terminal prints it only once
-                self._checks_left[self.source] = _CHECKED_STEPS
-        may_continue = self._checks_left[self.source] > 0 or line.rstrip().endswith(_WRAPPED_ENDS)
+                self.label = self._wrapped_label  # a terminal prints it only once
+                self._lines_to_check[self.source] = _CHECKED_STEPS
+        may_continue = self._lines_to_check[self.source] > 0 or line.rstrip().endswith(_WRAPPED_ENDS)
         self.needles = _WRAPPED_NEEDLES if _STEP in line and may_continue else _NEEDLES
         found: list[Step | Notice] = [step for part in line.split(_STEP)[1:] if (step := _step(part))]
         if _TARGET in line:

@@ -86,8 +86,8 @@ class NeMoLog(LineParser):
         self._drawn: dict[tuple[str, bytes], DrawnBar] = {}
         self._total = 0
         self._has_times = False  # True if a line of NeMo 2 contains the time of the step
-        self._label: bytes | None = None  # the rank label of a line of NeMo 2 that may continue on the current line
-        self._checks_left = defaultdict[str, int](lambda: _CHECKED_LINES)  # of each source
+        self._wrapped_label: bytes | None = None  # of a line of NeMo 2 that may continue on the next line
+        self._lines_to_check = defaultdict[str, int](lambda: _CHECKED_LINES)  # of each source
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
         """Return the steps of a line (several if bars were joined), the total number of steps, and the end."""
@@ -99,13 +99,13 @@ class NeMoLog(LineParser):
         if dllogger_file.RECORD in line:
             return self._read_dllogger(line)
         if _LINE in line:
-            self._checks_left[self.source] -= 1
+            self._lines_to_check[self.source] -= 1
             return self._read_iteration(line, torn=torn)
         if _SAVED in line:
             saved = _SAVED_S.search(line)
             return [Notice(kind="checkpoint", text=saved[0].decode(), time_s=float(saved[1]))] if saved else []
-        if self._label is not None:
-            return self._read_wrapped(line, self._label, torn=torn) if line.strip() else []
+        if self._wrapped_label is not None:
+            return self._read_wrapped(line, self._wrapped_label, torn=torn) if line.strip() else []
         bars = line.split(_BAR_BEGIN)[1:]
         return [found for bar in bars for found in self._read_bar(bar)] if bars else self._read_buffer(line)
 
@@ -126,7 +126,7 @@ class NeMoLog(LineParser):
         match = _ITERATION.search(line)
         cut = line.rstrip().endswith(b"|")
         wrapped = cut or _TIME_FIELD not in line  # unless the log has no times
-        may_continue = wrapped or self._checks_left[self.source] > 0
+        may_continue = wrapped or self._lines_to_check[self.source] > 0
         if may_continue or self._begun:
             self._search_lines(wrapped=may_continue)
         if not match:
@@ -157,7 +157,7 @@ class NeMoLog(LineParser):
         if joined is None:
             self._search_lines(wrapped=False)
             return []
-        self._checks_left[self.source] = _CHECKED_LINES
+        self._lines_to_check[self.source] = _CHECKED_LINES
         self.label = label  # a terminal prints it only once
         return self._read_iteration(joined, torn=torn)
 
@@ -216,11 +216,11 @@ class NeMoLog(LineParser):
 
     def _begin(self, first_step: int, *needles: bytes) -> None:
         """Note the generation of the log, and search for nothing else."""
-        self._begun, self.first_step, self.needles, self._label = True, first_step, needles, None
+        self._begun, self.first_step, self.needles, self._wrapped_label = True, first_step, needles, None
 
     def _search_lines(self, *, wrapped: bool) -> None:
         """Search for lines of NeMo 2 and, if the last one is wrapped, for its other fields."""
-        self._label = self.label if wrapped else None
+        self._wrapped_label = self.label if wrapped else None
         self.needles = _WRAPPED_NEEDLES if wrapped else _LINE_NEEDLES
 
     def _whole_total(self, total: int, number: int) -> int:
