@@ -28,8 +28,8 @@ _TOTAL = b"Config param steps: "
 _TARGET = b"Training stopped: Target loss "
 
 _NEEDLES = (_STEP, _OF_PROFILER, _ABORT, _TOTAL, _TARGET)
-_WRAPPED_NEEDLES = (_STEP, _OF_PROFILER, _ABORT, b": ", b".", *(b"%d" % digit for digit in range(10)))
-"""Texts to search for after a step line that may continue on the next line."""
+_WRAPPED_NEEDLES = (_STEP, _OF_PROFILER, _ABORT, b"\n", b": ")
+"""Texts to search for after a step line that may be wrapped: any next line, with or without an end."""
 
 _WRAPPED_ENDS = (b",", b":")
 _CHECKED_STEPS = 50  # without a continuation, until lines are no longer expected to be wrapped; the search takes long
@@ -74,6 +74,8 @@ class MaxTextLog(LineParser):
         """Return the steps of a line (several if ranks joined their lines), or the reason why training stopped."""
         if total := _TOTAL_STEPS.search(line):
             return [Notice(kind="total steps", text=f"{int(total[1])} steps", value=int(total[1]))]
+        if not line.strip():
+            return []  # the end of the line before, after which any line may continue it
         line = line.replace(_OF_PROFILER, b"")
         if _STEP in line:
             self._lines_to_check[self.source] -= 1
