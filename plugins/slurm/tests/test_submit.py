@@ -361,6 +361,23 @@ def test_a_failure_after_some_submissions_is_an_unknown_outcome(
         sbatch.submit(ids="ab")
 
 
+@pytest.mark.parametrize(
+    ("sbatch_end", "reason"),
+    [
+        ("kill -KILL $$", "sbatch was killed by signal 9"),
+        ("kill -KILL $PPID", "Killed"),  # the process of submit.sh that calls sbatch, as by a login node without memory
+    ],
+)
+def test_a_job_whose_submission_was_killed_is_not_rejected(sbatch: Any, sbatch_end: str, reason: str) -> None:
+    """The controller may have accepted the job before."""
+    sbatch.program("sbatch", sbatch_end)
+    with pytest.raises(UnknownOutcomeError, match=reason):
+        sbatch.submit()
+    sbatch.program("squeue", f"echo '17|{job_mark('a', f'{sbatch.folder}/runs/a')}|'")
+    assert sbatch.submit().job_id == "17"
+    assert sbatch.calls.count("sbatch") == 1
+
+
 def test_the_queue_is_queried_before_a_job_with_an_unknown_outcome_is_submitted_again(sbatch: Any) -> None:
     sbatch.program("sbatch", "echo 'Socket timed out on send/recv operation' >&2; exit 1")
     with pytest.raises(UnknownOutcomeError, match="Socket timed out"):

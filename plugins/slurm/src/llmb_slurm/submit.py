@@ -15,7 +15,7 @@ from llmb_slurm.sbatch_directives import job_mark
 BATCH_SIZE = 200  # jobs in one command, so that it ends in time even if the controller is slow
 TIMEOUT_S = 600.0
 BUSY = 73  # exit code of submit.sh if another process holds the lock
-PERHAPS_SUBMITTED = 75  # exit code of submit.sh if sbatch got no answer from the controller
+NOT_SUBMITTED = (1, BUSY)  # after any other exit code, as of a killed process, the last job may have been submitted
 
 ERROR = re.compile(r"sbatch: error: |\n")  # what divides errors; submit.sh replaces ends of lines by blanks
 MORE_HELP = 'Try "sbatch --help" for more information'
@@ -57,7 +57,7 @@ def _submit(scripts: Sequence[Script], host: Host) -> dict[str, JobHandle]:
     if result.exit_code:
         lines = result.stderr.strip().splitlines() or [f"exit code {result.exit_code}"]
         message = f"cannot submit jobs: {lines[-1]}"
-        if result.exit_code == PERHAPS_SUBMITTED or any(handle.job_id for handle in handles):
+        if result.exit_code not in NOT_SUBMITTED or any(handle.job_id for handle in handles):
             raise UnknownOutcomeError(message)
         if result.exit_code == BUSY:
             raise BusyError(message)

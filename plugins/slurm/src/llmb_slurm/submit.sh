@@ -139,7 +139,7 @@ add_answer() {
 # submit ID MARK DIRECTORY CHECK: submit a job. Add to `answers` its id, its Slurm id and the reason of a rejection,
 # separated by tabs.
 submit() {
-  local job='' error=''
+  local job='' error='' status=0
   cd "$3" >/dev/null || exit 1 # a login may export a function cd that prints
   if [ -e job_id ] || [ -L claim ]; then
     job=$(submitted_before "$2") || exit 75
@@ -148,7 +148,12 @@ submit() {
     fi
   fi
   if [ -z "$job" ]; then
-    if [ -n "$queue_error" ] || ! error=$(run_sbatch --parsable job.sh 2>&1 >job_id); then
+    [ -n "$queue_error" ] || error=$(run_sbatch --parsable job.sh 2>&1 >job_id) || status=$?
+    if ((status > 128 && status <= 192)); then # the controller may have accepted the job before
+      echo "sbatch was killed by signal $((status - 128))" >&2
+      exit 75
+    fi
+    if [ -n "$queue_error" ] || ((status != 0)); then
       rejected "$1" "${error:-$queue_error}"
       return
     fi
