@@ -7,7 +7,9 @@ import os
 import platform
 import re
 import shutil
+import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -347,6 +349,34 @@ def test_a_lock_of_another_process_is_an_error_of_its_own(sbatch: Any) -> None:
         with pytest.raises(BusyError, match=f"another llmb has been submitting in {folder} for 2 minutes"):
             sbatch.submit()
     assert sbatch.submit().job_id == "17"
+
+
+def test_a_job_that_is_about_to_be_submitted_is_cancelled_after_that(sbatch: Any) -> None:
+    """After Ctrl-C or a lost connection, submit.sh continues, and another llmb may cancel its jobs."""
+    queue, started = sbatch.folder / "queue", sbatch.folder / "started"
+    row = "17|PENDING|0|0|0|a|p|Priority||/w|(null)|"
+    sbatch.program("sbatch", f"touch {started}; sleep 1; echo '{row}' >{queue}; echo 17")
+    sbatch.program("squeue", f"cat {queue} 2>/dev/null; exit 0")
+    sbatch.program("scancel", f'echo "$@" >{sbatch.folder}/cancelled')
+    with ThreadPoolExecutor() as threads:
+        submission = threads.submit(sbatch.submit)
+        while not started.exists():
+            time.sleep(0.01)
+        Slurm().cancel([JobHandle(id="a", directory=f"{sbatch.folder}/runs/a")], LocalHost())
+    assert submission.result().job_id == "17"
+    assert (sbatch.folder / "cancelled").read_text() == "17\n"
+
+
+def test_a_job_is_not_said_to_be_cancelled_while_another_process_may_submit_it(sbatch: Any) -> None:
+    flock, folder = shutil.which("flock"), sbatch.folder / "runs"
+    sbatch.program("flock", f'shift 3; exec {flock} -s -w 0 "$@"')  # waits for 0 s instead of 120 s
+    handle = JobHandle(id="a", directory=f"{folder}/a")
+    folder.mkdir()
+    with (folder / ".submit").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(BusyError, match=f"cannot cancel jobs: another llmb has been submitting in {folder}"):
+            Slurm().cancel([handle], LocalHost())
+    Slurm().cancel([handle], LocalHost())
 
 
 @pytest.mark.parametrize("batch_size", [1, 200])
