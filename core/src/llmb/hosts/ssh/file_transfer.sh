@@ -1,5 +1,7 @@
 # Bash side of file_transfer.py: write_files and read_files.
 
+unset -v PERL5OPT PERL_UNICODE # a user may set them to let perl read and print text instead of bytes
+
 # write_files TOKEN NAME...: write files atomically. Standard input is a compressed tar archive of the files under
 # temporary names, which contain TOKEN.
 write_files() {
