@@ -233,6 +233,8 @@ def test_a_requeued_job_starts_another_attempt() -> None:
     assert decided(ALONE, RUNNING, fast) == [AttemptStarted(run_id="b", attempt=2)]
     over = status("ended", cause="failed", attempt=1)
     assert decided(ALONE, RUNNING, over) == [AttemptStarted(run_id="b", attempt=1), JobEnded(run_id="b", status=over)]
+    lost = status("ended", cause="lost", attempt=0)  # the number was in the job's directory
+    assert decided(ALONE, state, lost) == [JobEnded(run_id="b", status=lost)]
 
 
 # cancelling

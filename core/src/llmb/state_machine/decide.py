@@ -137,7 +137,7 @@ def _follow_job(unit: Unit, state: State, seen: JobStatus) -> Iterator[Event]:
         reason = "the scheduler has no record of the job"
         yield JobEnded(run_id=unit.id, status=JobStatus(state="ended", cause="lost", reason=reason))
         return
-    if seen.attempt != state.attempt:
+    if seen.attempt > state.attempt:  # the number of a job that lost its directory may be unknown, which is 0
         yield AttemptStarted(run_id=unit.id, attempt=seen.attempt)
     new_id = seen.job_id not in (None, state.job_id)
     if seen.state == "ended" or seen.unsatisfiable:
