@@ -51,6 +51,19 @@ def test_a_job_that_reappears_in_the_queue_is_no_longer_missing(
     assert poll_again(tmp_path).reason == "waiting for Slurm's accounting"
 
 
+def test_a_job_whose_directory_cannot_be_written_is_lost_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without accounting, llmb would wait for ever for the end of a job that filled the disk."""
+    directory = tmp_path / "runs/a"
+    directory.mkdir(parents=True)
+    full = 'echo "touch: cannot touch: No space left on device" >&2; exit 1'
+    install(tmp_path, monkeypatch, squeue="exit 0", sacct=DISABLED, touch=full)
+    assert poll_again(directory).state == "unknown"
+    os.utime(directory, (0, 0))
+    assert (poll_again(directory).state, poll_again(directory).cause) == ("ended", "lost")
+
+
 def test_a_host_without_awk_does_not_lose_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (bin_folder := tmp_path / "bin").mkdir()
     (bin_folder / "awk").write_text("#!/bin/sh\nexit 127\n")

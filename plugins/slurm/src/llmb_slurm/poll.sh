@@ -24,7 +24,8 @@ query_queue() {
 }
 
 # read_job_files ID DIRECTORY [missing]: print id, claim, seconds missing, attempt and `ended`, separated by tabs.
-# With "missing", the job is not in the queue. A job whose directory disappeared is missing for ever.
+# With "missing", the job is not in the queue. A job whose directory disappeared is missing for ever. If `missing` cannot
+# be written, as on a full disk, the last change of the directory counts.
 read_job_files() {
   local claim attempt='' ended='' since=0
   claim=$(readlink "$2/claim")
@@ -34,7 +35,7 @@ read_job_files() {
     since=999999999
   elif [ -n "$3" ]; then
     [ -e "$2/missing" ] || touch -d "@$(date +%s)" "$2/missing" # the clock of a file server may differ
-    since=$(($(date +%s) - $(stat -c %Y "$2/missing" || date +%s)))
+    since=$(($(date +%s) - $(stat -c %Y "$2/missing" || stat -c %Y "$2" || date +%s)))
   else
     rm -f "$2/missing"
   fi
