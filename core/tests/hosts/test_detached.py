@@ -436,3 +436,16 @@ def test_a_failed_start_is_an_unknown_outcome_only_after_another_start(
     with pytest.raises(TargetError) as raised:
         detached.submit_detached(scripts, HOST)
     assert type(raised.value) is error
+
+
+def test_a_start_that_is_killed_is_an_unknown_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job before was started."""
+    chmod = tmp_path / "bin/chmod"
+    chmod.parent.mkdir()
+    chmod.write_text('#!/bin/bash\n[[ $PWD != */b ]] || kill -KILL "$(ps -o ppid= $PPID)"\n')
+    chmod.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{chmod.parent}:{os.environ['PATH']}")
+    jobs = [Job(tmp_path / name, "") for name in "ab"]
+    with pytest.raises(UnknownOutcomeError, match="exit code -9"):
+        detached.submit_detached([job.script for job in jobs], HOST)
+    assert jobs[0].ended().cause == "completed"

@@ -17,6 +17,7 @@ from llmb.values.host import Host
 from llmb.values.job import Script
 from llmb.values.job_status import JobHandle, JobState, JobStatus
 
+FAILED = 1  # exit code: no job was started
 SOME_STARTED = 75  # exit code: a job could not be started, but an earlier one was
 
 
@@ -44,7 +45,7 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHa
         files |= script.files
     host.put(files)
     first, *others = map(_submission, scripts)
-    _run(host, "\n".join([f"{first} || exit 1", *(f"{each} || exit {SOME_STARTED}" for each in others)]))
+    _run(host, "\n".join([f"{first} || exit {FAILED}", *(f"{each} || exit {SOME_STARTED}" for each in others)]))
     return {script.id: JobHandle(id=script.id, directory=script.directory) for script in scripts}
 
 
@@ -82,7 +83,7 @@ def _bash(*names: str) -> str:
 def _run(host: Host, calls: str) -> str:
     result = host.run(f"{_bash('detached_processes.sh', 'detached_submit_poll_cancel.sh')}\n{calls}")
     if result.exit_code:
-        error = UnknownOutcomeError if result.exit_code == SOME_STARTED else TargetError
+        error = TargetError if result.exit_code == FAILED else UnknownOutcomeError  # bash may have been killed
         raise error(f"cannot start or query jobs: {result.stderr.strip() or f'exit code {result.exit_code}'}")
     return result.stdout
 
