@@ -48,6 +48,23 @@ def test_doctor_reports_a_command_that_could_not_start(toy: Any, command: object
     assert (check.ok, detail in check.detail) == (ok, True)
 
 
+def test_commands_that_ended_leave_no_zombies_while_a_sweep_continues(toy: Any) -> None:
+    configure(["true"])
+    session = llmb.start(llmb.load(toy.spec("three", sweep={"env.LEVEL": ["a", "b", "c"]})))
+    zombies = [count_zombies("true") for event in session if isinstance(event, llmb.Ended)]
+    assert zombies[2] <= 1  # the last one may have ended already
+
+
+def count_zombies(program: str) -> int:
+    """Return how many zombies of a program this process has."""
+    stats = (Path(f"/proc/{child}/stat").read_text() for child in children())
+    return sum(stat.partition(") ")[2].startswith("Z") for stat in stats if f"({program})" in stat)
+
+
+def children() -> list[str]:
+    return [child for file in Path("/proc/self/task").glob("*/children") for child in file.read_text().split()]
+
+
 def test_a_file_that_becomes_invalid_is_reported_once_for_all_runs(toy: Any) -> None:
     session = llmb.start(llmb.load(toy.spec("two", sweep={"env.LEVEL": ["a", "b"]})))
     configure("mail me")

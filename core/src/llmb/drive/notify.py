@@ -33,6 +33,8 @@ class Notifier:
                 self._command = read_notify_command()
             if not self._command:
                 return
+            for process in self._running.values():
+                process.poll()  # a zombie counts against the user's limit of processes
             with tempfile.TemporaryFile() as document:  # a pipe would block if the command does not read it
                 document.write(f"{json.dumps(read_result(record).as_dict())}\n".encode())
                 document.seek(0)
