@@ -23,6 +23,7 @@ from paramiko.agent import AgentSSH
 from paramiko.auth_strategy import AuthStrategy
 from paramiko.pkey import PublicBlob
 
+from llmb.hosts.ssh.timeouts import CONNECT_TIMEOUT_S
 from llmb.values.errors import TargetError
 
 ON_THE_HOST = "run llmb on a login node, without `host`"
@@ -177,8 +178,14 @@ class _AgentAt(Agent):
     def __init__(self, socket_file: str) -> None:
         AgentSSH.__init__(self)  # not Agent's, which connects
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.connect(socket_file)
-        self._connect(connection)  # type: ignore[attr-defined]  # the stubs lack what subclasses call
+        try:
+            connection.settimeout(CONNECT_TIMEOUT_S)  # a forwarded agent never answers after its connection broke
+            connection.connect(socket_file)
+            self._connect(connection)  # type: ignore[attr-defined]  # the stubs lack what subclasses call
+            connection.settimeout(None)  # a signature may need the user
+        except BaseException:
+            connection.close()
+            raise
 
 
 def _find_agent_socket(setting: str) -> str:
@@ -195,7 +202,7 @@ def _connect_agent(socket_file: str) -> Agent | None:
         return None
     try:
         return _AgentAt(socket_file)
-    except (OSError, SSHException):  # the agent is gone, or the socket belongs to another program
+    except (OSError, SSHException):  # the agent is gone or hangs, or the socket belongs to another program
         return None
 
 
