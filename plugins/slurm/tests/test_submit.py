@@ -208,6 +208,8 @@ def test_a_rejection_of_several_lines_becomes_one_line(sbatch: Any) -> None:
     more = 'Try "sbatch --help" for more information'
     sbatch.program("sbatch", f"printf '%s\\n' \"sbatch: unrecognized option '--x'\" '{more}' >&2; exit 1")
     assert sbatch.submit().refused == "sbatch rejected the job: unrecognized option '--x'"
+    sbatch.program("sbatch", "exit 1")  # as a wrapper of the site may
+    assert sbatch.submit().refused == "sbatch rejected the job: it printed no reason"
 
 
 def test_a_host_without_sbatch_is_no_rejection(sbatch: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,5 +92,5 @@ def _handle(line: str, directories: Mapping[str, str]) -> JobHandle:
     identity, job_id, message = line.split("\t", 2)
     if job_id:
         return JobHandle(id=identity, directory=directories[identity], job_id=job_id)
-    refused = f"sbatch rejected the job: {rejection_reason(message)}"
+    refused = f"sbatch rejected the job: {rejection_reason(message) or 'it printed no reason'}"
     return JobHandle(id=identity, directory=directories[identity], refused=refused, remedy=find_remedy(message))
