@@ -207,6 +207,15 @@ def test_a_sweep_is_recorded_whole_where_the_process_was_killed_meanwhile(home: 
     assert list((home / "recording").iterdir()) == []
 
 
+def test_a_record_of_a_killed_process_that_is_unreadable_now_does_not_hide_the_other_runs(home: Path) -> None:
+    RunRecord(runs_folder() / "r0").create("[workload]\n", "job")
+    PendingSweep.write(home / "recording", {"r1": ({"workload": {}}, "job", {})}).close()
+    (runs_folder() / "r1").symlink_to("r1")
+    assert "r0" in [record.run_id for record in all_records()]
+    (runs_folder() / "r1").unlink()
+    assert {record.run_id for record in all_records()} == {"r0", "r1"}
+
+
 def test_a_sweep_of_which_one_cannot_be_recorded_is_not_recorded(home: Path) -> None:
     runs_folder().mkdir(parents=True)
     (runs_folder() / "r2").touch()

@@ -207,7 +207,7 @@ def complete_stale_sweeps() -> None:
     """Create the missing records of sweeps whose process was killed."""
     for pending in PendingSweep.find_stale(home_folder() / "recording"):
         try:
-            with suppress(RecordError):  # a later call tries again
+            with suppress(RecordError, OSError):  # a later call tries again
                 for run_id, (spec, job, files) in pending.runs.items():
                     if not (record := RunRecord(runs_folder() / run_id, files=files)).complete:
                         _create(record, spec, job)
