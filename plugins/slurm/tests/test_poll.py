@@ -64,6 +64,14 @@ def test_a_job_whose_directory_cannot_be_written_is_lost_in_the_end(
     assert (poll_again(directory).state, poll_again(directory).cause) == ("ended", "lost")
 
 
+def test_any_number_of_jobs_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if their ids are longer than an argument of a command can be."""
+    rows = 'for id in {10000000..10019999}; do echo "$id|RUNNING|0|0|0|$id|p|None||/w|(null)|"; done'
+    install(tmp_path, monkeypatch, squeue=rows)
+    handles = [JobHandle(id=each, directory="/w", job_id=each) for each in map(str, range(10_000_000, 10_020_000))]
+    assert {status.state for status in Slurm().poll(handles, LocalHost()).values()} == {"running"}
+
+
 def test_a_host_without_awk_does_not_lose_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (bin_folder := tmp_path / "bin").mkdir()
     (bin_folder / "awk").write_text("#!/bin/sh\nexit 127\n")

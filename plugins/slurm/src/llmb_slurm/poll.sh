@@ -16,10 +16,10 @@ query_queue() {
   echo queue
   local fields='JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Name:|,Partition:|'
   fields+=',Reason:|,TimeLeft:|,WorkDir:|,Comment:|'
-  squeue --me -a -h -t all -O "$fields" |
-    awk -F'|' -v ids="$1" -v ended="^($ended_states)\$" '
-      BEGIN { count = split(ids, each, ","); for (i = 1; i <= count; i++) wanted[each[i]] }
-      ids == "" || $1 in wanted || $2 !~ ended'
+  { echo "$1" && squeue --me -a -h -t all -O "$fields"; } | # an argument could not hold the ids of 15,000 jobs
+    awk -F'|' -v ended="^($ended_states)\$" '
+      NR == 1 { all = $0 == ""; count = split($0, ids, ","); for (i = 1; i <= count; i++) wanted[ids[i]]; next }
+      all || $1 in wanted || $2 !~ ended'
   [ "${PIPESTATUS[*]}" = '0 0' ]
 }
 
