@@ -163,7 +163,7 @@ def test_missing_keys_and_tables_are_named(spec: Any) -> None:
 @pytest.mark.parametrize(
     ("tables", "key", "text"),
     [
-        ({"parallelism": {"tp": 3}}, "workload.gpus", "tp x pp x cp = 3 x 1 x 1"),
+        ({"parallelism": {"cp": 3}}, "workload.gpus", "tp x pp x cp = 1 x 1 x 3"),
         ({"parallelism": {"tp": 128, "fsdp": 1}}, "parallelism.tp", "64 heads are not divisible by tp = 128"),
         ({"parallelism": {"global_batch_size": 100}}, "parallelism.global_batch_size", "2 x 64 = 128"),
         ({"parallelism": {"pp": 3, "vp": 2}}, "model.layers", "80 layers are not divisible by pp x vp = 3 x 2 = 6"),
@@ -219,7 +219,8 @@ def test_missing_keys_and_tables_are_named(spec: Any) -> None:
 )
 def test_an_impossible_combination_is_an_error(spec: Any, tables: dict[str, Any], key: str, text: str) -> None:
     if tables == {"model": {"heads": 60}}:
-        tables = {"model": {"heads": 60}, "parallelism": {"tp": 32, "fsdp": 2}}
+        model = {"heads": 60, "head_size": 128, "query_groups": 20}
+        tables = {"model": model, "parallelism": {"tp": 32, "fsdp": 2}}
     assert text in spec.big(**tables).errors()[key].message
 
 

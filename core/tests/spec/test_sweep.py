@@ -86,7 +86,8 @@ def test_invalid_repeats_are_an_error_of_that_key(spec: Any, repeats: object) ->
 
 def test_an_error_names_the_value_of_a_list_by_its_index(spec: Any) -> None:
     found = spec.big(workload={"gpus": [64, 100], "dtype": ["bf16", "bf8"]}, sweep={"parallelism.tp": [1, 24]}).errors()
-    assert set(found) == {"workload.gpus[1]", "workload.dtype[1]", "sweep.parallelism.tp[1]", "workload.gpus[0]"}
+    assert set(found) == {"workload.dtype[1]", "sweep.parallelism.tp[1]"}
+    assert set(spec.big(workload={"gpus": [64, 0]}).errors()) == {"workload.gpus[1]"}
 
 
 @pytest.mark.parametrize(("values", "wrong"), [([1, True], 1), ([True, 1], 0)])
@@ -104,7 +105,7 @@ def test_an_unknown_key_in_a_sweep_is_one_error_for_all_its_values(spec: Any) ->
 
 def test_an_error_that_all_runs_share_is_reported_once(spec: Any) -> None:
     found = spec.big(workload={"gpus": [64, 128, 256]}, parallelism={"tp": 24}).errors()
-    assert sorted(found) == ["parallelism.tp", "workload.gpus[0]", "workload.gpus[1]", "workload.gpus[2]"]
+    assert [*found] == ["parallelism.tp"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Cross-key checks: combinations that are impossible although each value is valid."""
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
@@ -37,8 +38,15 @@ def find_conflicts(
     """
     overrides = [*_check_overrides(run, framework)] if run and framework and not overlaps(suspects, ("model",)) else []
     suspects = {*suspects, *(error.key for error in overrides if error.key)}
-    checks = [*_checks_of_steps(spec, recipe), *(_checks_of_run(run, spec) if run else ())]
-    return [*(error for keys, errors in checks if not overlaps(suspects, keys) for error in errors), *overrides]
+    of_steps = (errors for keys, errors in _checks_of_steps(spec, recipe) if not overlaps(suspects, keys))
+    found = [*itertools.chain.from_iterable(of_steps)]
+    stated = [*(f"model.{name}" for name in spec.model), *(f"parallelism.{name}" for name in spec.parallelism)]
+    for keys, errors in _checks_of_run(run, spec) if run else ():
+        if not overlaps(suspects, keys) and (wrong := list(errors)):
+            found += wrong
+            # One wrong value fails several checks: most probably one that the spec states instead of the recipe's.
+            suspects |= {key for key in stated if overlaps((key,), keys)} or {*keys}
+    return [*found, *overrides]
 
 
 def _checks_of_steps(spec: SpecTables, recipe: Recipe) -> Iterator[tuple[tuple[str, ...], Iterable[Fault]]]:
@@ -57,11 +65,11 @@ def _checks_of_run(run: Run[Any], spec: SpecTables) -> Iterator[tuple[tuple[str,
     """Yield the errors of each check, with the keys that the check reads."""
     yield ("model",), check_model(run.architecture)
     yield ("model",), check_model_keys(spec.model, run.architecture)
+    yield _MACHINE, check_nodes(run.gpus, run.gpus_per_node)
+    yield _MACHINE, _check_one_node(run, spec.gpus_per_node)
     for keys, check in DIVISION_CHECKS:
         errors = check(run.architecture, run.parallelism, run.gpus)
         yield keys, errors if spec.parallelism else map(_of_published_layout, errors)
-    yield _MACHINE, check_nodes(run.gpus, run.gpus_per_node)
-    yield _MACHINE, _check_one_node(run, spec.gpus_per_node)
 
 
 def _check_overrides(run: Run[Any], framework: FrameworkHooks[Any]) -> Iterator[Fault]:

@@ -134,6 +134,8 @@ def _check_experts(model: Model | None, parallelism: Parallelism, gpus: int) -> 
 
 
 DIVISION_CHECKS: tuple[tuple[tuple[str, ...], Callable[[Model | None, Parallelism, int], Iterator[Fault]]], ...] = (
+    (("model.heads", "model.query_groups", "model.ffn", "parallelism.tp"), _check_tensor),
+    (("model.layers", "parallelism.pp", "parallelism.vp"), _check_pipeline),
     (
         (
             *("workload.gpus", "parallelism.tp", "parallelism.pp", "parallelism.cp"),
@@ -142,8 +144,6 @@ DIVISION_CHECKS: tuple[tuple[tuple[str, ...], Callable[[Model | None, Parallelis
         _check_ranks,
     ),
     (("workload.gpus", "parallelism.fsdp"), _check_shards),
-    (("model.layers", "parallelism.pp", "parallelism.vp"), _check_pipeline),
-    (("model.heads", "model.query_groups", "model.ffn", "parallelism.tp"), _check_tensor),
     (("workload.gpus", "model.experts", "parallelism.pp", "parallelism.ep", "parallelism.etp"), _check_experts),
 )
-"""The checks of `check_parallelism`, each with the keys that it reads."""
+"""The checks of `check_parallelism`, each with the keys that it reads. Those of the model alone come first."""
