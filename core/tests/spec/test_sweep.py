@@ -141,6 +141,31 @@ def test_an_invalid_sweep_is_an_error(
     assert expected is None or error.expected == expected
 
 
+@pytest.mark.parametrize(
+    ("tables", "key", "text"),
+    [
+        (
+            {"target": {"env": {"A": "1"}}, "sweep": {"target.env": [{"B": "1"}, {"B": "2"}]}},
+            "sweep.target.env",
+            "target.env.A is both swept and set, because target.env is swept; remove one of them",
+        ),
+        (
+            {"sweep": {"target.env": [{"A": "1"}, {"B": "2"}], "target.env.A": ["3", "4"]}},
+            "sweep.target.env.A",
+            "target.env.A and target.env are both swept, and one contains the other; remove one of them",
+        ),
+        (
+            {"sweep": {"target.env.A": ["3", "4"], "target.env": [{"A": "1"}, {"B": "2"}]}},
+            "sweep.target.env",
+            "target.env and target.env.A are both swept, and one contains the other; remove one of them",
+        ),
+    ],
+)
+def test_a_swept_table_replaces_no_key_silently(spec: Any, tables: dict[str, Any], key: str, text: str) -> None:
+    [(found, error)] = spec.usual(**tables).errors().items()
+    assert (found, error.message) == (key, text)
+
+
 @pytest.mark.parametrize("tables", [{"workload": {"variant": [None]}}, {"sweep": {"workload.steps": [None, 5]}}])
 def test_none_in_a_list_of_a_program_is_an_error(spec: Any, tables: dict[str, Any]) -> None:
     usual = tomllib.loads(spec.usual().file.read_text())

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -56,7 +56,7 @@ def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
         errors.append(Fault(message=invalid_value(sweep), key="sweep", expected=expected))
         sweep = {}
     for key, values in sweep.items():
-        if error := _sweep_error(key, values, stated):
+        if error := _sweep_error(key, values, stated) or _overlap_error(key, axes):
             errors.append(error)
         else:
             axes[key], places[key] = values, f"sweep.{key}"
@@ -88,11 +88,21 @@ def _sweep_error(key: str, values: Any, stated: set[str]) -> Fault | None:
         return Fault(message="invalid key", key=written, expected=expected, nearest=nearest_key(last))
     if not isinstance(values, list) or not values:
         return Fault(message=invalid_value(values), key=written, expected="a list with at least one value")
-    if key in stated:
-        return Fault(message=f"{key} is both swept and set; remove one of them", key=written)
+    if set_below := next((each for each in sorted(stated) if each == key or each.startswith(f"{key}.")), None):
+        swept = "" if set_below == key else f", because {key} is swept"
+        return Fault(message=f"{set_below} is both swept and set{swept}; remove one of them", key=written)
     if value := next((each for each in stated - TABLES.keys() if key.startswith(f"{each}.")), None):
         return Fault(message=f"{value} is not a table", key=written, expected='a dotted key such as "parallelism.tp"')
     return next(_list_errors(written, values), None)
+
+
+def _overlap_error(key: str, others: Iterable[str]) -> Fault | None:
+    """Return the error of a swept table if a key in it is swept too, or the reverse: one would replace the other."""
+    for other in others:
+        if key.startswith(f"{other}.") or other.startswith(f"{key}."):
+            message = f"{key} and {other} are both swept, and one contains the other; remove one of them"
+            return Fault(message=message, key=f"sweep.{key}")
+    return None
 
 
 def _list_errors(key: str, values: list[Any]) -> Iterator[Fault]:
