@@ -89,6 +89,7 @@ def test_an_unknown_table_is_named_with_the_nearest_table_or_key(spec: Any, tabl
         ("workload", "time_limit", "8761h", '"8761h"', "at most one year, 8760h"),
         ("workload", "time_limit", 10**20, f"{10**20}", "at most one year, 8760h"),
         ("workload", "steps", 2**31, "2147483648", EXPECT_AT_MOST),
+        ("model", "mtp_depth", 2**31, "2147483648", EXPECT_AT_MOST),
         ("model", "layers", 10**13, f"{10**13}", EXPECT_AT_MOST),
         ("parallelism", "global_batch_size", 10**18, f"{10**18}", EXPECT_AT_MOST),
         ("parallelism", "tp", {"a": 1}, "{...}", EXPECT_POSITIVE),

@@ -10,29 +10,24 @@ LARGEST = 2**31 - 1
 """The largest integer: frameworks and schedulers store their counts in 32 bits with a sign."""
 
 
-def _positive_int(value: Any) -> int:
-    if not is_integer(value) or value < 1:
-        raise InvalidValueError.of(value, "a positive integer")
-    if value > LARGEST:
-        raise InvalidValueError.of(value, f"an integer of at most {LARGEST}")
-    return int(value)
+def _integer_type(expected: str, least: int) -> ValueType:
+    """Return the type of the integers from ``least`` to LARGEST."""
+
+    def convert(value: Any) -> int:
+        if not is_integer(value) or value < least:
+            raise InvalidValueError.of(value, expected)
+        if value > LARGEST:
+            raise InvalidValueError.of(value, f"an integer of at most {LARGEST}")
+        return int(value)
+
+    return ValueType(expected, convert, schema={"type": "integer", "minimum": least, "maximum": LARGEST})
 
 
-PositiveInt = Annotated[
-    int,
-    ValueType("a positive integer", _positive_int, schema={"type": "integer", "minimum": 1, "maximum": LARGEST}),
-]
+PositiveInt = Annotated[int, _integer_type("a positive integer", 1)]
 """An integer from 1 to LARGEST."""
 
-NonNegativeInt = Annotated[
-    int,
-    accepting(
-        "an integer of at least 0",
-        lambda value: is_integer(value) and value >= 0,
-        schema={"type": "integer", "minimum": 0},
-    ),
-]
-"""An integer of at least 0."""
+NonNegativeInt = Annotated[int, _integer_type("an integer of at least 0", 0)]
+"""An integer from 0 to LARGEST."""
 
 
 def number_type(expected: str, accepts: Callable[[float], bool], **bounds: float) -> ValueType:
