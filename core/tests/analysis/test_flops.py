@@ -137,6 +137,10 @@ def test_a_hybrid_counts_each_letter_of_its_pattern() -> None:
     predicting = attrs.evolve(hybrid, mtp_depth=2, mtp_pattern="*E")
     more = 2 * (attention + 12 * 8 * 2 * 5 + 6 * 50 * 8)
     assert flops_per_sequence(predicting, "causal") == flops_per_sequence(hybrid, "causal") + 16 * more
+    windowed = attrs.evolve(hybrid, sliding_window=4)  # NVIDIA counts hybrids without a window
+    assert flops_per_sequence(windowed, "megatron-bridge-0.5") == flops_per_sequence(hybrid, "megatron-bridge-0.5")
+    deep = attrs.evolve(hybrid, mtp_depth=2**31 - 1, mtp_pattern="*E")  # as a text, this would take 4 GiB
+    assert flops_per_sequence(deep, "causal") == pytest.approx(16 * (2**31 - 1) * more / 2)
 
 
 @pytest.mark.parametrize(("tp", "vocab"), [(1, 64), (4, 128)])

@@ -8,6 +8,7 @@ both use the same formula.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 
 import attrs
@@ -99,10 +100,8 @@ class LayerCounts:
 def _count_layers(model: Model) -> LayerCounts:
     """Return the number of layers of each kind."""
     if model.layer_pattern is not None:
-        letters = model.layer_pattern + (model.mtp_pattern or "") * model.mtp_depth
-        return LayerCounts(
-            attention=letters.count("*"), mamba=letters.count("M"), dense=letters.count("-"), experts=letters.count("E")
-        )
+        letters, more = Counter(model.layer_pattern), Counter(model.mtp_pattern or "")
+        return LayerCounts(*(letters[kind] + model.mtp_depth * more[kind] for kind in "*M-E"))
     layers = model.layers + model.mtp_depth
     has_experts = model.experts > 1 and model.dense_layers < model.layers
     dense = model.dense_layers if has_experts else layers
@@ -154,8 +153,11 @@ def _mla_projections(model: Model, mla: MultiLatentAttention) -> float:
 
 
 def _windowed_layers(model: Model) -> int:
-    """Return the number of layers with a sliding window: all except every ``full_attention_every``-th."""
-    if model.sliding_window is None:
+    """Return the number of layers with a sliding window: all except every ``full_attention_every``-th.
+
+    NVIDIA counts all layers of hybrids as full attention.
+    """
+    if model.sliding_window is None or model.layer_pattern is not None:
         return 0
     return model.layers - (model.layers // model.full_attention_every if model.full_attention_every else 0)
 
