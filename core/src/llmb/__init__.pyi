@@ -221,6 +221,7 @@ from .values.texts.error_text import format_value as format_value
 from .values.texts.nearest_name import nearest_name as nearest_name
 from .values.texts.printable import printable_line as printable_line
 from .values.texts.printable import printable_text as printable_text
+from .values.types.config_overrides import ConfigOverrides as ConfigOverrides
 from .values.types.durations import Duration as Duration
 from .values.types.numbers import NonNegativeInt as NonNegativeInt
 from .values.types.numbers import PositiveFloat as PositiveFloat

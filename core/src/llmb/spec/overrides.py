@@ -23,7 +23,10 @@ def apply_overrides(document: Document, overrides: Iterable[str]) -> None:
     for override in overrides:
         with collect_errors(document.errors):
             tables = _parse_override(override)
-            _add_values(given, dict(leaves(tables)))
+            values = dict(leaves(tables))
+            _add_values(given, values)
+            for names in values:
+                _remove_other_spelling(document.tables, names)
             document.origins.update(dict.fromkeys(_merge(document.tables, tables), FROM_OVERRIDES))
 
 
@@ -77,6 +80,25 @@ def _parse_value(text: str) -> Any:
     except SpecError:
         return text
     return tables["value"][0] if len(tables) == 1 and len(tables["value"]) == 1 else text
+
+
+def _remove_other_spelling(tables: dict[str, Any], names: _Key) -> None:
+    """Remove a key from the tables if other parts of it are quoted there: ``"a.b"`` and ``a.b`` are the same option."""
+    inner: Any = tables
+    for name in names:
+        inner = inner.get(name) if isinstance(inner, dict) else None
+    if inner is None:
+        _remove(tables, ".".join(names).split("."))
+
+
+def _remove(tables: dict[str, Any], parts: list[str]) -> None:
+    for length in range(1, len(parts) + 1):
+        name, below = ".".join(parts[:length]), parts[length:]
+        inner = tables.get(name)
+        if below and isinstance(inner, dict):
+            _remove(inner, below)
+        if not below or inner == {}:
+            tables.pop(name, None)
 
 
 def _merge(tables: dict[str, Any], over: Mapping[str, Any], prefix: str = "") -> list[str]:

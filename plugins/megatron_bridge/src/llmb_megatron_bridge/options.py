@@ -1,11 +1,10 @@
 """Options of Megatron-Bridge in [framework]."""
 
-from collections.abc import Mapping
 from typing import Literal
 
 import attrs
 
-from llmb import Duration, FrozenMap
+from llmb import ConfigOverrides, Duration, FrozenMap
 
 COMPARABLE = {"comparable": True}  # neither where weights and tokenizer come from nor their preparation changes a step
 GraphScope = Literal["full_iteration", "attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba"]
@@ -32,7 +31,7 @@ class BridgeOptions:
     """How tokens reach their experts; also sets the environment that HybridEP or DeepEP needs. Default: the
     recipe's. Example: ``"hybridep"``
     """
-    config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
+    config: ConfigOverrides = attrs.field(factory=FrozenMap)
     """Overrides of Megatron-Bridge's configuration; they take precedence over the recipe. Keys that other tables
     of the spec set, keys that the script sets after the overrides, keys of unknown tables, and keys that would
     replace a table are errors. Default: empty. Example: ``{ "optimizer.lr" = 1e-4 }``

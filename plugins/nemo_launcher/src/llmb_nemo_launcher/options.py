@@ -1,10 +1,8 @@
 """Options of NeMo Launcher in [framework]."""
 
-from collections.abc import Mapping
-
 import attrs
 
-from llmb import Duration, FrozenMap
+from llmb import ConfigOverrides, Duration, FrozenMap
 
 COMPARABLE = {"comparable": True}  # locations and preparation of the data do not change the speed of the training
 
@@ -13,7 +11,7 @@ COMPARABLE = {"comparable": True}  # locations and preparation of the data do no
 class NeMoLauncherOptions:
     """Options in [framework]."""
 
-    config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
+    config: ConfigOverrides = attrs.field(factory=FrozenMap)
     """Overrides of NeMo's configuration, which take precedence over the recipe; strings use Hydra's syntax
     (`"[0,1]"`). Unknown keys and keys that would replace a table are errors; `"+model.new" = 1` adds a key.
     Default: empty. Example: ``{ "model.gc_interval" = 100 }``
