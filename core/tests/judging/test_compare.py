@@ -48,7 +48,7 @@ def record(tmp_path: Path) -> Record:
         **tables: dict[str, Any],
     ) -> str:
         target = {"scheduler": "local", "workdir": str(tmp_path / "work"), "lock": str(tmp_path / "lock")}
-        spec = {"workload": POINT | (workload or {}), "target": target, **tables}
+        spec = {"workload": POINT | (workload or {}), "target": target} | tables
         [run] = draw_run_ids(library.load(spec)).runs
         directory = runs_folder() / run.run.id
         made = RunRecord(directory)
@@ -253,6 +253,13 @@ def test_a_changed_variable_of_a_recipe_is_shown_with_its_published_value(record
     assert ("environment", "env.NCCL_IB_SL", "3", "1", 1) in found
 
 
+def test_settings_of_the_target_that_replace_those_of_the_recipe_are_shown(record: Record, tmp_path: Path) -> None:
+    target = {"scheduler": "local", "workdir": str(tmp_path / "work"), "lock": str(tmp_path / "lock")}
+    run = record(target={**target, "env": {"NCCL_IB_SL": "3", "SITE": "a"}})
+    found = differences(library.compare(run, "baseline").as_dict())
+    assert [each for each in found if ".env." in each[1]] == [("system", "target.env.NCCL_IB_SL", "3", "1", 1)]
+
+
 def test_a_profiled_run_differs_from_the_published_configuration(record: Record) -> None:
     run = record(profile={"tool": "nsys", "start_step": 20, "stop_step": 22})
     found = differences(library.compare(run, "baseline").as_dict())
@@ -373,6 +380,7 @@ def test_an_invalid_filter_names_the_nearest_valid_one(record: Record, filters: 
         (["n1", "n2", "n10"], "n[1-2,10]"),
         (["a", "b7"], "a,b7"),
         (["gpu-9", "gpu-10", "gpu-12", "login"], "gpu-[9,10,12],login"),
+        (["node", "node1", "node2"], "node,node[1-2]"),
     ],
 )
 def test_host_names_are_folded(names: list[str], folded: str) -> None:

@@ -16,12 +16,12 @@ def fold_hosts(names: Iterable[str]) -> str:
             ranges[-1] = (prefix, first, number)
         else:
             ranges.append((prefix, number, number))
-    parts: dict[str, list[str]] = {}
+    parts: dict[tuple[str, bool], list[str]] = {}
     for prefix, first, last in ranges:
-        parts.setdefault(prefix, []).append(first if first == last else f"{first}-{last}")
+        parts.setdefault((prefix, bool(first)), []).append(first if first == last else f"{first}-{last}")
     return ",".join(
         f"{prefix}{numbers[0]}" if len(numbers) == 1 and "-" not in numbers[0] else f"{prefix}[{','.join(numbers)}]"
-        for prefix, numbers in parts.items()
+        for (prefix, _), numbers in parts.items()
     )
 
 
