@@ -14,6 +14,7 @@ import pytest
         ({"parallelism": {"pp": 3}}, "model.layers"),
         ({"model": {"layers": 79}, "parallelism": {"pp": 4}}, "model.layers"),
         ({"model": {"hidden": 8191}}, "model.hidden"),
+        ({"model": {"top_k": 2, "expert_ffn": 64}}, "model.expert_ffn"),
         ({"workload": {"gpus": 1028}, "target": {"scheduler": "slurm", "gpus_per_node": 8}}, "workload.gpus"),
     ],
 )

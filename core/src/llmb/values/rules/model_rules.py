@@ -13,6 +13,9 @@ from llmb.values.texts.error_text import counted, not_divisible
 LAYER_KINDS = "M*-E"
 """The letters of a layer pattern: Mamba, attention, MLP, experts."""
 
+EXPERT_SIZES = ("expert_ffn", "shared_expert_ffn", "dense_layers", "latent_size")
+"""Sizes that only a model with several experts has."""
+
 
 def check_model(model: Model | None) -> Iterator[Fault]:
     """Yield all errors of a model: sizes that do not divide evenly, keys that contradict or require each other."""
@@ -45,15 +48,15 @@ def _check_attention(model: Model) -> Iterator[Fault]:
 
 
 def _check_experts(model: Model) -> Iterator[Fault]:
-    if model.top_k > model.experts:
+    needing_experts = [name for name in EXPERT_SIZES if getattr(model, name)] if model.experts == 1 else []
+    for name in needing_experts:
+        yield Fault(message="the model has no experts", key=f"model.{name}", expected="model.experts above 1")
+    if model.top_k > model.experts and not needing_experts:
         message = f"{model.top_k} experts per token are more than the model's {model.experts}"
         yield Fault(message=message, key="model.top_k", expected=f"at most {model.experts}")
     if model.dense_layers > model.layers:
         message = f"{counted(model.dense_layers, 'dense layer')} of {model.layers}"
         yield Fault(message=message, key="model.dense_layers", expected=f"at most {model.layers}")
-    for name in ("expert_ffn", "shared_expert_ffn", "dense_layers", "latent_size"):
-        if model.experts == 1 and getattr(model, name):
-            yield Fault(message="the model has no experts", key=f"model.{name}", expected="model.experts above 1")
 
 
 def _check_pattern(model: Model) -> Iterator[Fault]:
