@@ -69,7 +69,7 @@ def loads(
     registry: PluginRegistry | None = None,
 ) -> Workload:
     """Load a workload spec from TOML text. The other arguments and errors are those of `load`."""
-    return _load(parse_toml(text), None, overrides, target, registry)
+    return _load(parse_toml(text.removeprefix("\ufeff")), None, overrides, target, registry)
 
 
 def _load(

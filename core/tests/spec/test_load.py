@@ -28,7 +28,7 @@ TABLES = {
 def test_a_file_text_and_tables_give_the_same_runs(tmp_path: Path) -> None:
     file = tmp_path / "spec.toml"
     file.write_text(TEXT)
-    of_file, of_text, of_tables = llmb.load(file), llmb.loads(TEXT), llmb.load(TABLES)
+    of_file, of_text, of_tables = llmb.load(file), llmb.loads(f"\ufeff{TEXT}"), llmb.load(TABLES)
     assert [each.run for each in of_file.runs] == [each.run for each in of_text.runs]
     assert [each.run for each in of_file.runs] == [each.run for each in of_tables.runs]
     assert (of_file.file, of_text.file, of_tables.file) == (str(file), None, None)
