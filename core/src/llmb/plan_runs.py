@@ -13,6 +13,7 @@ from llmb.plugins.guard import plugin_error
 from llmb.plugins.registry import PluginRegistry
 from llmb.scripts.sample_gpus import with_telemetry
 from llmb.spec.cross_checks import check_printed_steps
+from llmb.spec.expand_sweep import join_errors
 from llmb.spec.run_ids import draw_run_ids
 from llmb.values.copy_with_changes import with_changes
 from llmb.values.env_and_mounts_of_target import (
@@ -134,7 +135,7 @@ def _plan_each(workload: Workload, registry: PluginRegistry) -> Iterator[RunPlan
         except SpecError as error:
             errors += map(spec.source_map.locate, error.faults)
     if errors:
-        raise SpecError(*dict.fromkeys(errors))
+        raise SpecError(*join_errors(errors, (spec.source_map for spec in workload.runs)))
 
 
 def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | None = None) -> RunPlan:

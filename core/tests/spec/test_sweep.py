@@ -103,6 +103,20 @@ def test_an_unknown_key_in_a_sweep_is_one_error_for_all_its_values(spec: Any) ->
     }
 
 
+@pytest.mark.parametrize(
+    ("sweep", "keys"),
+    [
+        ({"env.RANK": ["1", "2"]}, ["sweep.env.RANK"]),
+        ({"parallelism.tp": [1, 3]}, ["sweep.parallelism.tp[1]"]),
+        ({"parallelism.tp": [3, 5]}, ["sweep.parallelism.tp[0]", "sweep.parallelism.tp[1]"]),  # two messages
+    ],
+)
+def test_an_error_that_all_values_of_a_list_share_names_the_list(
+    spec: Any, sweep: dict[str, Any], keys: list[str]
+) -> None:
+    assert [*spec.big(sweep=sweep).errors()] == keys
+
+
 def test_an_error_that_all_runs_share_is_reported_once(spec: Any) -> None:
     found = spec.big(workload={"gpus": [64, 128, 256]}, parallelism={"tp": 24}).errors()
     assert [*found] == ["parallelism.tp"]

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -130,3 +131,20 @@ def _combine(base: dict[str, Any], choice: tuple[tuple[str, Any, KeyLocation], .
     places = FrozenMap({**origins.places, **{key: place for key, _, place in choice}}, deep=True)
     swept = FrozenMap((key, value) for key, value, _ in choice)
     return Combination(tables, SourceMap(file=origins.file, places=places), swept)
+
+
+def join_errors(errors: Iterable[Fault], source_maps: Iterable[SourceMap]) -> list[Fault]:
+    """Return the errors, each once. One that all values of a list share names the list instead of each value."""
+    distinct = list(dict.fromkeys(errors))
+    places = {place for source_map in source_maps for _, place in source_map.places.values()} if distinct else ()
+    lengths = Counter(place.partition("[")[0] for place in places if "[" in place)
+    shared = Counter(_without_index(error) for error in distinct)
+    joined = (
+        whole if shared[whole := _without_index(error)] == lengths[str(error.key).partition("[")[0]] > 1 else error
+        for error in distinct
+    )
+    return list(dict.fromkeys(joined))
+
+
+def _without_index(error: Fault) -> Fault:
+    return attrs.evolve(error, key=re.sub(r"\[\d+\]", "", error.key, count=1)) if error.key else error

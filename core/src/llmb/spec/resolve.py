@@ -11,7 +11,7 @@ from llmb.plugins.addresses import absolute_address, framework_of
 from llmb.plugins.find_plugins import plugin_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import add_hints
-from llmb.spec.expand_sweep import Combination, expand
+from llmb.spec.expand_sweep import Combination, expand, join_errors
 from llmb.spec.follow_up_errors import keys_of
 from llmb.spec.overrides import FROM_OVERRIDES
 from llmb.spec.resolve_run import RunResolver
@@ -53,10 +53,11 @@ def resolve(
             hints = resolver.find_key_hints(combination.tables)
             hinted = add_hints(found_errors, combination.tables, schedulers, hints)
             errors += [_locate(error, combination.source_map) for error in hinted]
+    errors = join_errors(errors, (each.source_map for each in combinations))
     if errors:
         errors = [*_newer_llmb(document), *errors, *_other_plugins(document, registry)]
     valid = () if document.errors else tuple(runs)  # an unreadable override may be meant for any of them
-    return Workload(file=document.file, runs=valid, notes=tuple(document.notes)), tuple(dict.fromkeys(errors))
+    return Workload(file=document.file, runs=valid, notes=tuple(document.notes)), tuple(errors)
 
 
 def _newer_llmb(document: Document) -> list[Fault]:
