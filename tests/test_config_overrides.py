@@ -51,6 +51,11 @@ def test_a_key_of_the_configuration_can_be_swept(key: str) -> None:
             (),
             f"framework.config.{KEY} is both swept and set",
         ),
+        (
+            "[sweep]\nframework.config.trainer.max_steps = [1, 2]",
+            (),
+            "config.trainer.max_steps: llmb sets this key",
+        ),
         (IN_TABLES.replace("log_every_n_steps", "log"), (), "framework.config.trainer.log: unknown key"),
         ("[framework.config]\ntrainer = {}", (), "framework.config.trainer: invalid value {...}; expected a string"),
         ("[framework]\nconfig = 3", (), "framework.config: invalid value 3; expected a table"),

@@ -217,16 +217,16 @@ def test_a_plugin_without_an_unmet_requirement_is_accepted(
 
 @pytest.mark.parametrize("name", ["build_job", "prepare_env"])
 def test_what_a_hook_rejects_is_reported_with_file_and_key(plugins: Any, run_llmb: Any, name: str) -> None:
-    body = "raise SpecError(Fault(message='is odd', key='workload.gpus', expected='even'), 'and more')"
+    body = "raise SpecError(Fault(message=f'{run.gpus} is odd', key='workload.gpus', expected='even'), 'and more')"
     plugins.install("framework", f"@hookimpl\ndef {name}(self, run):\n    {body}")
     file = plugins.spec(workload={"gpus": [1, 2]})
     done = run_llmb("validate", file)
     assert (done.returncode, done.stderr.splitlines()) == (
         2,
         [
-            f"llmb: {file}: workload.gpus[0]: is odd; expected even",
+            f"llmb: {file}: workload.gpus[0]: 1 is odd; expected even",
             f"llmb: {file}: and more",
-            f"llmb: {file}: workload.gpus[1]: is odd; expected even",
+            f"llmb: {file}: workload.gpus[1]: 2 is odd; expected even",
         ],
     )
     fault = run_llmb.json("run", file, "--dry-run", "--set", "workload.gpus=2", status=2)["errors"][0]
