@@ -170,6 +170,18 @@ def test_a_closed_output_is_an_error() -> None:
     assert (done.returncode, done.stderr) == (2, "llmb: standard output is closed\n")
 
 
+def test_a_closed_input_is_not_the_output() -> None:
+    done = subprocess.run(
+        ["bash", "-c", '"$@" <&-', "bash", *command("parse", "-", "--framework", "maxtext")],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    expected = "llmb: /dev/stdin: is a device, not a log; expected a file or a pipe\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
+
+
 def test_a_closed_standard_error_changes_no_exit_code() -> None:
     done = subprocess.run(
         ["bash", "-c", '"$@" 2>&-', "bash", *command("validate", "missing.toml")],

@@ -229,8 +229,10 @@ def watch_streams() -> None:
     """Make failed writes raise OutputLostError. Leave streams that a caller replaced, such as a test's, as they are.
 
     Standard output gets a descriptor of its own. Other programs and C code write to standard error instead, so that a
-    plugin cannot write into a JSON document.
+    plugin cannot write into a JSON document. Standard input that is closed becomes an empty one.
     """
+    if sys.stdin is None:  # else the new descriptor of standard output would become standard input
+        os.set_inheritable(os.open(os.devnull, os.O_RDONLY), True)
     if sys.stdout is None:  # it was closed before the program started
         unwritable = _Stream(os.open(os.devnull, os.O_RDONLY), "standard output")
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(unwritable), encoding="utf-8")
