@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import random
 import re
 import socket
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 from parts.command_line import Llmb, command_line
 from parts.finished_run import FinishedRun
-from parts.forked import run_llmb_into
+from parts.forked import run_llmb, run_llmb_into
 
 import llmb as library
 
@@ -344,6 +345,18 @@ def test_a_file_that_cannot_be_unpacked_is_named(
     assert answer.status == 2
     assert answer.err.startswith(f"llmb: cannot write {name!r} of the bundle to ")
     assert answer.err.endswith(f": {problem}\n")
+
+
+@pytest.mark.parametrize("mode", [0, 0o444], ids=["not readable", "not searchable"])
+def test_no_bundle_lacks_the_logs_of_a_folder_without_rights(run_id: str, tmp_path: Path, mode: int) -> None:
+    logs = Path(library.find_run(run_id).directory, "logs")
+    usual = logs.stat().st_mode
+    logs.chmod(mode)
+    done = run_llmb(["bundle", run_id, "-o", f"{tmp_path}/b.tar.gz"], without_rights=os.geteuid() == 0)
+    logs.chmod(usual)
+    assert (done.returncode, (tmp_path / "b.tar.gz").exists()) == (2, False)
+    assert done.stderr.startswith(f"llmb: {logs}")
+    assert done.stderr.endswith(" cannot be read: Permission denied\n")
 
 
 def test_a_damaged_or_a_too_large_archive_is_one_line(llmb: Llmb, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from llmb.files import read_regular
 from llmb.judging.judge_repeats import find_repeats
@@ -93,13 +94,23 @@ def _check_complete(result: RunResult) -> None:
 def _read_files(directory: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the files of a record without secrets."""
     mask = SecretMask(known_secrets(()))
-    for path in sorted(directory.rglob("*")):
-        if path.is_file() and path.name not in NOT_BUNDLED and not path.name.startswith("."):
-            try:
+    try:
+        for path in sorted(_paths_below(directory)):
+            if path.is_file() and path.name not in NOT_BUNDLED and not path.name.startswith("."):
                 data = mask.mask(read_regular(path), is_last=True)
-            except OSError as error:
-                raise RecordError(f"{path} cannot be read: {error.strerror}") from error
-            yield path.relative_to(directory).as_posix(), data
+                yield path.relative_to(directory).as_posix(), data
+    except OSError as error:
+        raise RecordError(f"{error.filename or directory} cannot be read: {error.strerror}") from error
+
+
+def _paths_below(directory: Path) -> Iterator[Path]:
+    """Yield all files below a directory. Raise OSError for a folder that cannot be read, which rglob would skip."""
+
+    def fail(error: OSError) -> NoReturn:
+        raise error
+
+    for folder, _, names in os.walk(directory, onerror=fail):
+        yield from (Path(folder, name) for name in names)
 
 
 def _environment(registry: PluginRegistry) -> dict[str, Any]:
