@@ -79,6 +79,18 @@ def test_an_unreadable_file_is_reported_in_one_line(folder: Path, hidden: str, a
     assert "ermission denied" in answer.stdout + answer.stderr
 
 
+@pytest.mark.parametrize(("mode", "named"), [(0, ""), (0o444, "/1.log")], ids=["not readable", "not searchable"])
+def test_parse_names_a_folder_of_logs_without_rights(folder: Path, mode: int, named: str) -> None:
+    below = folder / "logs/below"
+    below.mkdir()
+    (below / "1.log").write_text("a\n")
+    below.chmod(mode)
+    answer = llmb("parse", str(folder / "logs"), "--framework", "maxtext", "--json")
+    below.chmod(0o755)
+    faults = [(fault["file"], fault["message"]) for fault in json.loads(answer.stdout)["errors"]]
+    assert (answer.returncode, faults) == (2, [(f"{below}{named}", "cannot be read: Permission denied")])
+
+
 @pytest.mark.parametrize("name", ["result.json", "run.toml", "events.jsonl"])
 def test_a_pipe_in_a_record_blocks_no_command(folder: Path, name: str) -> None:
     (folder / "home/runs" / RUN / name).unlink()

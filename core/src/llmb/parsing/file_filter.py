@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from itertools import islice
@@ -41,20 +43,35 @@ LIKE_A_LOG = re.compile(
 def files_below(folder: Path, known: LogFiles) -> Iterator[Path]:
     """Yield the files in a folder and below it, sorted by path, except files that the framework excludes.
 
-    Raise LogError if the folder is unreadable, or has more than `MAX_FILES`.
+    Yield also the folders below that are unreadable, so that reading them reports the error. Raise LogError if the
+    folder itself is unreadable, or has more than `MAX_FILES`.
     """
     try:
-        os.scandir(folder).close()  # os.walk ignores an unreadable folder
+        os.scandir(folder).close()
     except OSError as error:
         raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(folder))) from error
-    walked = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
-    files = list(islice(walked, MAX_FILES + 1))
+    unreadable: list[str] = []
+
+    def note(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):  # a folder that was removed meanwhile has no logs
+            unreadable.append(error.filename)
+
+    walked = os.walk(folder, onerror=note)
+    files = list(islice((os.path.join(parent, name) for parent, _, names in walked for name in names), MAX_FILES + 1))
     if len(files) > MAX_FILES:
         message = f"has more than {MAX_FILES:,} files; name the folder with the logs"
         raise LogError(Fault(message=message, file=str(folder)))
-    for path in sorted(map(Path, filter(os.path.isfile, files))):
+    for path in sorted(map(Path, [*filter(_is_file, files), *unreadable])):
         if not is_named_as(path, known.other):
             yield path
+
+
+def _is_file(path: str) -> bool:
+    """Check whether a path is a file, or one without access. Pipes and links to nothing are no files."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError as error:
+        return error.errno == errno.EACCES
 
 
 def is_named_as(path: Path, patterns: tuple[str, ...]) -> bool:
