@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -345,6 +346,14 @@ def test_a_file_that_cannot_be_unpacked_is_named(
     assert answer.status == 2
     assert answer.err.startswith(f"llmb: cannot write {name!r} of the bundle to ")
     assert answer.err.endswith(f": {problem}\n")
+
+
+def test_a_run_with_steps_whose_logs_were_deleted_is_not_bundled(llmb: Llmb, run_id: str, tmp_path: Path) -> None:
+    logs = Path(library.find_run(run_id).directory, "logs")
+    shutil.rmtree(logs)
+    answer = llmb("bundle", run_id, "-o", tmp_path / "b.tar.gz")
+    problem = f"{logs} has no logs, from which the receiver could compute the metrics again"
+    assert (answer.status, answer.err) == (2, f"llmb: {problem}\n")
 
 
 @pytest.mark.parametrize("mode", [0, 0o444], ids=["not readable", "not searchable"])

@@ -61,8 +61,8 @@ def bundle(runs: str | Iterable[str], *, redact: bool = False, key: Path | None 
     directories = {result.run_id: Path(result.directory) for result in results}
     registry = PluginRegistry()
     files: dict[str, bytes] = {}
-    for run_id, directory in directories.items():
-        files |= {f"runs/{run_id}/{name}": data for name, data in _read_files(directory)}
+    for result in results:
+        files |= {f"runs/{result.run_id}/{name}": data for name, data in _read_files(result)}
     if redact:
         files = redact_records(files, list(directories), registry)
     files["environment.json"] = _as_json(_environment(registry))
@@ -91,16 +91,22 @@ def _check_complete(result: RunResult) -> None:
         raise RecordError(f"{result.run_id}: {result.reason}")
 
 
-def _read_files(directory: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a record without secrets."""
+def _read_files(result: RunResult) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a record without secrets. Raise RecordError if one cannot be read, or if the logs are gone."""
     mask = SecretMask(known_secrets(()))
+    directory = Path(result.directory)
+    logs = RunRecord(directory).logs
+    has_logs = False
     try:
         for path in sorted(_paths_below(directory)):
             if path.is_file() and path.name not in NOT_BUNDLED and not path.name.startswith("."):
+                has_logs = has_logs or path.is_relative_to(logs)
                 data = mask.mask(read_regular(path), is_last=True)
                 yield path.relative_to(directory).as_posix(), data
     except OSError as error:
         raise RecordError(f"{error.filename or directory} cannot be read: {error.strerror}") from error
+    if result.steps_done and not has_logs:
+        raise RecordError(f"{logs} has no logs, from which the receiver could compute the metrics again")
 
 
 def _paths_below(directory: Path) -> Iterator[Path]:
