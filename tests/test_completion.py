@@ -48,6 +48,21 @@ def test_a_targets_file_that_is_damaged_completes_nothing() -> None:
     assert (done.stdout.split(), done.stderr) == ([], "")
 
 
+def test_an_unwritable_home_is_one_line(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.touch()
+    done = subprocess.run(
+        ["bash", "-c", '"$0" -m llmb --install-completion; exit $?', sys.executable],
+        env={**os.environ, "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    advice = "`llmb --show-completion` prints the completion"
+    assert (done.returncode, done.stderr) == (2, f"llmb: cannot write {home}: File exists; {advice}\n")
+
+
 def test_bash_completes_with_the_script_that_llmb_prints() -> None:
     script = (
         'eval "$(llmb --show-completion bash 2>/dev/null || _LLMB_COMPLETE=source_bash llmb)"\n'

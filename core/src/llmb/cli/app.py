@@ -134,6 +134,12 @@ def _run_command(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         _print_error(describe_usage_error(error), as_json)
         return INVALID_INPUT
+    except OSError as error:
+        if "--install-completion" not in arguments:
+            raise
+        file, advice = error.filename, "`llmb --show-completion` prints the completion"
+        _print_error(llmb.LlmbError(f"cannot write {file}: {error.strerror}; {advice}"), as_json)
+        return INVALID_INPUT
     except (typer.Abort, KeyboardInterrupt):
         _print_error(llmb.LlmbError("interrupted"), as_json)
         return INTERRUPTED
