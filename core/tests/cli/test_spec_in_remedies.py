@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import llmb
+from llmb.cli.app import execute
 from llmb.cli.spec_in_remedies import SpecArguments
 
 RUN = "`llmb run SPEC --set target.workdir=/path/to/folder`"
@@ -56,3 +59,10 @@ def test_the_errors_of_an_invalid_spec_omit_overrides() -> None:
     with pytest.raises(llmb.SpecError) as raised, typed.named_in_errors():
         raise llmb.SpecError(llmb.Fault(message="wrong", expected=RUN))
     assert raised.value.faults == (llmb.Fault(message="wrong", expected=RUN.replace("SPEC", "a.toml")),)
+
+
+def test_doctor_has_no_option_for_the_target(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    spec = tmp_path / "a.toml"
+    spec.write_text('[workload]\nrecipe = "maxtext/llama2-tiny"\ngpu_type = "cpu"\ndtype = "fp32"\ngpus = 1\n')
+    assert execute(["doctor", "nosuch", str(spec)]) == 2
+    assert capsys.readouterr().err.startswith("llmb: TARGET: target.name: unknown target 'nosuch'; ")

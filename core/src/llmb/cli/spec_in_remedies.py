@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -38,8 +38,8 @@ class SpecArguments(NamedTuple):
         return COMMAND.sub(lambda command: f"llmb {command['name']} {self._words(**command.groupdict())}", text)
 
     @contextmanager
-    def named_in_errors(self) -> Iterator[None]:
-        """Name this spec and its options in the errors of the block.
+    def named_in_errors(self, options: Mapping[str, str] = OPTIONS) -> Iterator[None]:
+        """Name this spec and its ``options`` in the errors of the block.
 
         The errors of an invalid spec omit the overrides, because one that is rejected may contain a secret.
         """
@@ -52,7 +52,7 @@ class SpecArguments(NamedTuple):
             error.faults = tuple(
                 attrs.evolve(
                     fault,
-                    file=self._name_option(fault.file),
+                    file=self._name_option(fault.file, options),
                     message=named.name_in(fault.message),
                     expected=fault.expected and named.name_in(fault.expected),
                 )
@@ -60,9 +60,9 @@ class SpecArguments(NamedTuple):
             )
             raise
 
-    def _name_option(self, place: str | None) -> str | None:
+    def _name_option(self, place: str | None, options: Mapping[str, str]) -> str | None:
         """Return the option of an argument of `llmb.load`, or the file that an error names."""
-        return place if place is None or place == str(self.path) else OPTIONS.get(place, place)
+        return place if place is None or place == str(self.path) else options.get(place, place)
 
     def _words(self, name: str, rest: str) -> str:
         """Return what follows the name of a command. An option of ``rest`` replaces an override of the same key."""

@@ -11,7 +11,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_target
 from llmb.cli.options import AsJson, OptionsError, Overrides
-from llmb.cli.spec_in_remedies import SpecArguments
+from llmb.cli.spec_in_remedies import OPTIONS, SpecArguments
 
 MARKS = {True: ("ok", "green"), False: ("failed", "red"), None: ("-", "")}
 """The text and style for each value of ``DoctorCheck.ok``. A check without a result is no failure."""
@@ -55,7 +55,7 @@ def _check_spec(arguments: SpecArguments) -> list[llmb.DoctorCheck]:
     """Return the checks of a spec, which name this spec in their remedies."""
     import attrs
 
-    with arguments.named_in_errors():
+    with arguments.named_in_errors(OPTIONS | {"target": "TARGET"}):
         checks = llmb.doctor(workload=arguments.load())
     return [
         attrs.evolve(each, detail=arguments.name_in(each.detail), remedy=arguments.name_in(each.remedy))
