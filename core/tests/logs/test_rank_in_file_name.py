@@ -46,3 +46,23 @@ def test_each_launcher_counts_its_own_attempts() -> None:
     logs = [*map(Path, ("a/attempt_0/0/stdout.log", "a/attempt_10/0/stdout.log", "a/attempt_9/0/stderr.log"))]
     others = [*map(Path, ("b/attempt_0/0/stdout.log", "attempt_0/stdout.log", "slurm-4711.out"))]
     assert earlier_attempts([*logs, *others]) == {logs[0], logs[2]}
+
+
+@pytest.mark.parametrize(
+    ("names", "hosts"),
+    [
+        (("slurm-1234-node001.out", "slurm-1234-node002.out"), ("node001", "node002")),  # srun --output=slurm-%j-%N.out
+        (("log-2026-11-22-node-3.log", "log-2026-11-22-node-4.log"), ("node-3", "node-4")),
+        (("a3-ultra-001.log", "a3-ultra-002.log"), ("a3-ultra-001", "a3-ultra-002")),
+        (("p5-st-48xlarge-1.log", "p5-st-48xlarge-2.log"), ("p5-st-48xlarge-1", "p5-st-48xlarge-2")),
+        (("x_r12i3n04.out", "x_r12i3n05.out"), ("r12i3n04", "r12i3n05")),
+        (("ip-10-0-1-23.log", "ip-10-0-1-24.log"), ("ip-10-0-1-23", "ip-10-0-1-24")),
+    ],
+)
+def test_a_host_whose_name_has_several_numbers_is_complete(names: tuple[str, ...], hosts: tuple[str, ...]) -> None:
+    assert processes(*names) == [Process(host=host) for host in hosts]
+
+
+@pytest.mark.parametrize("name", ["slurm-1234-{}.out", "1234-{}.out", "llama-70b-worker-{}.log", "job-1-task-{}.log"])
+def test_the_number_of_a_rank_may_follow_that_of_a_job(name: str) -> None:
+    assert processes(name.format(0), name.format(1)) == [Process(0), Process(1)]

@@ -16,7 +16,11 @@ _OF_RANKS = re.compile(r"(?:^|[^a-z])(?:rank|process|proc|worker|task|log|out|st
 _GPU = re.compile(r"(?:^|[^a-z])gpu$", re.IGNORECASE)
 """The word before the number of a GPU, or the name of a host without its number."""
 
-_PREFIX = re.compile(r"^(?:logs?|out|output|stdout|stderr|err|train)-")
+_PREFIX = re.compile(r"^(?:(?:logs?|out|output|stdout|stderr|err|train)-|(?:[A-Za-z]+-)?\d{3,}-(?:\d+-)*)+")
+"""Words before the name of a host that are not part of it, and the number of a job or a date: ``job-1234-``."""
+
+_ADDRESS = re.compile(r"(?:^|[^A-Za-z0-9])(ip(?:-\d{1,3}){4})$")
+"""A host that is named by its address, as in the clouds of AWS."""
 
 
 def processes_of_logs(paths: Iterable[Path]) -> dict[Path, Process]:
@@ -61,7 +65,11 @@ def _process_of_name(parts: Sequence[str], index: int | None, *, is_gpu_number: 
             return Process(int(parts[number]))
     if index is None:
         return UNKNOWN_PROCESS
-    before = _PREFIX.sub("", re.split(r"[^A-Za-z0-9-]", parts[index - 1])[-1])
-    if is_gpu_number or not re.search(r"[A-Za-z]", before) or _OF_RANKS.search(before.rstrip("-")):
+    if address := _ADDRESS.search("".join(parts[: index + 1])):
+        return Process(host=address[1])
+    before = re.split(r"[^A-Za-z0-9-]", parts[index - 1])[-1]
+    words = _PREFIX.sub("", before)
+    if is_gpu_number or not re.search(r"[A-Za-z]", words) or _OF_RANKS.search(words.rstrip("-")):
         return Process(int(parts[index]))
-    return Process(host=before + parts[index])
+    name = re.split(r"[^A-Za-z0-9-]", "".join(parts[:index]))[-1]  # may have other numbers
+    return Process(host=_PREFIX.sub("", name) + parts[index])
