@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from llmb.logs.failures.commands_in_remedies import FIRST_ERRORS
-from llmb.logs.failures.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_below, precedes
+from llmb.logs.failures.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_above, ending_below, precedes
 from llmb.logs.failures.exceptions import AT_THE_END, CHAINED, exception_in, first_exception, read_tail
 from llmb.logs.failures.launcher_reports import find_reported_exception, follows_report
 from llmb.logs.failures.run_logs import Errors, PlacedLine, RunLogs
@@ -28,6 +28,12 @@ PROCESS_FAILED: Final = Signature(
 
 PEER_DIED: Final = "another process of the run died"
 """The cause of signatures that processes also print while a scheduler ends all of them."""
+
+WAITED: Final = "a rank waited in vain for the other ranks"
+"""The cause of signatures that processes print after a timeout, usually before they end themselves."""
+
+CRASHES: Final = ("a process crashed (segmentation fault)", "a process crashed (bus error)")
+"""Causes of signatures that processes also print while they exit: after an exception, or when a scheduler ends them."""
 
 IMPORT_ERRORS: Final = ("ImportError", "ModuleNotFoundError")
 """Exceptions that programs also print about an optional module, before they continue without it."""
@@ -112,6 +118,11 @@ class Diagnosis:
         if not hits:
             return None
         hit = earliest_hit(hits)
+        if hit.signature.cause in CRASHES:
+            if exception := self._exception_before_crash(hit):
+                return exception
+            earlier = self._hit_before_crash(hit) or hit
+            hits, hit = [earlier if each is hit else each for each in hits], earlier
         if hit.is_warning and (exception := _find_exception(self.logs, self.logs.final_errors, ended=True)):
             return exception  # programs usually survive what they warn about
         if hit.signature.primary:
@@ -142,6 +153,27 @@ class Diagnosis:
         found = self.logs.find_hits(search, warnings=False)
         hits = [each for each in found if each.signature.primary or precedes(each, hit)]
         return self.logs.failure_of_hit(earliest_hit(hits)) if hits else None
+
+    def _exception_before_crash(self, hit: Hit) -> Failure | None:
+        """Return the first exception above a crash in its log that nothing caught, or None.
+
+        After such an exception, its process and other processes may crash while they exit. Without a label and far
+        above, a program that ran before the training printed it.
+        """
+        errors = attrs.evolve(self.logs, paths=[hit.path]).errors_above([hit])[hit.path]
+        close = [each for each in errors if each.label or hit.offset - each.offset <= SIDE_EFFECTS]
+        error = first_exception([each for each in close if each.uncaught], ended=True)
+        if error is None:
+            return None
+        secondary = self.logs.search.select(lambda each: not each.primary and not each.report)  # the crash is primary
+        known = attrs.evolve(self.logs, search=secondary).find_signature(hit.path, error)
+        return self.logs.failure_of_hit(known) if known else self.logs.failure_of_exception(hit.path, error)
+
+    def _hit_before_crash(self, hit: Hit) -> Hit | None:
+        """Return the hit above a crash after which processes end: a timeout, or a message of the scheduler, or None."""
+        timeouts = self.logs.search.select(lambda each: each.cause == WAITED)
+        timeout = timeouts.find(hit.path, self.logs.starts.get(hit.path, 0), warnings=False)
+        return timeout if timeout and timeout.offset < hit.offset else ending_above(hit, self.endings)
 
     def _after_import(self, hit: Hit, evidence: str) -> Failure | None:
         """Return the exception that ended a process after it survived a failed import, or None.

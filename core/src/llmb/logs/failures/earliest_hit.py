@@ -43,12 +43,26 @@ def precedes(hit: Hit, other: Hit) -> bool:
 
 def ending_below(hit: Hit, endings: Iterable[Signature]) -> Hit | None:
     """Return the first of ``endings`` close below a hit, or None if the times of both lines are far apart."""
-    text = PlainText(read_part(hit.path, hit.offset, hit.offset + SIDE_EFFECTS))
+    found = _endings_between(hit, hit.offset, hit.offset + SIDE_EFFECTS, endings)
+    ending = min(found, key=lambda each: each.offset, default=None)
+    return ending if ending and _is_simultaneous(hit, ending) else None
+
+
+def ending_above(hit: Hit, endings: Iterable[Signature]) -> Hit | None:
+    """Return the first of ``endings`` close above a hit, or None if the times of both lines are far apart."""
+    found = _endings_between(hit, max(0, hit.offset - SIDE_EFFECTS), hit.offset, endings)
+    ending = min(found, key=lambda each: each.offset, default=None)
+    return ending if ending and _is_simultaneous(ending, hit) else None
+
+
+def _endings_between(hit: Hit, start: int, end: int, endings: Iterable[Signature]) -> list[Hit]:
+    """Return the first hit of each of ``endings`` between two bytes of a hit's log."""
+    text = PlainText(read_part(hit.path, start, end))
     found = [(place, each) for each in endings if (place := text.text.find(each.needle.encode())) >= 0]
-    if not found:
-        return None
-    place, signature = min(found, key=lambda each: each[0])
-    ending = Hit(hit.path, hit.offset + text.place_in_log(place), signature)
-    after_s = seconds_between(*(line_at(each.path, each.offset).raw for each in (hit, ending)))
-    is_late = after_s is not None and after_s > SIMULTANEOUS_S
-    return None if is_late else ending
+    return [Hit(hit.path, start + text.place_in_log(place), each) for place, each in found]
+
+
+def _is_simultaneous(hit: Hit, later: Hit) -> bool:
+    """Check whether the times of two lines are not far apart. Lines without a time are not."""
+    after_s = seconds_between(*(line_at(each.path, each.offset).raw for each in (hit, later)))
+    return after_s is None or after_s <= SIMULTANEOUS_S
