@@ -42,6 +42,9 @@ from llmb.values.steps import Step
 UNEXPLAINED: frozenset[Cause] = frozenset({"failed", "completed"})
 """Causes of an unsuccessful end that explain nothing."""
 
+EXPLAINED: frozenset[Cause] = frozenset({"preempted", "node failure", "deadline"})
+"""Causes for which processes lose each other, receive signals and crash. Only an independent error replaces them."""
+
 
 @attrs.frozen(kw_only=True)
 class EndedJob:
@@ -204,6 +207,8 @@ def _logs_of_process(logs: LogCopies, number: int) -> list[Path]:
 def _search_logs(plan: RunPlan, logs: LogCopies, ending: Ending, registry: PluginRegistry) -> Failure | None:
     """Return the cause that the logs contain. If nothing else explains the end, the last exception is the cause."""
     known, starts = registry.signatures(plan.run.framework), logs.superseded_until()
+    if ending.cause in EXPLAINED:
+        return diagnose(logs.copies, known, starts, warnings=False, secondary=False)
     if (found := diagnose(logs.copies, known, starts)) or ending.cause not in UNEXPLAINED:
         return found
     exception = last_exception(logs.copies, known, starts)

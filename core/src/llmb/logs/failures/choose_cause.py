@@ -51,14 +51,16 @@ def diagnose(
     *,
     endings: Sequence[Signature] = (),
     warnings: bool = True,
+    secondary: bool = True,
 ) -> Failure | None:
     """Return the cause that the logs of one run contain, or None. Missing and empty logs are skipped.
 
     `Diagnosis` has the rules. ``more`` are signatures besides those of core. ``endings`` are the messages by which a
     scheduler ends all processes. ``starts`` is the first byte of a log that counts. Without ``warnings``, a signature
-    in a warning is never the cause, as for runs that may have succeeded.
+    in a warning is never the cause, as for runs that may have succeeded. Without ``secondary``, neither is a signature
+    of what follows from the end of a job, as for jobs that the scheduler ended.
     """
-    return Diagnosis(RunLogs.of(logs, (*more, *endings), starts), endings, warnings).cause()
+    return Diagnosis(RunLogs.of(logs, (*more, *endings), starts), endings, warnings, secondary).cause()
 
 
 def last_exception(
@@ -98,6 +100,10 @@ def _find_exception(logs: RunLogs, errors: Errors, *, ended: bool) -> Failure | 
     return logs.failure_of_exception(*candidates[0])
 
 
+def _is_no_consequence(signature: Signature) -> bool:
+    return signature.primary and signature.cause not in CRASHES
+
+
 @attrs.frozen
 class Diagnosis:
     """The rules that choose the cause. `cause` lists them in order, and the methods below it contain one rule each.
@@ -108,13 +114,15 @@ class Diagnosis:
     logs: RunLogs
     endings: Sequence[Signature]
     warnings: bool
+    secondary: bool = True
 
     def cause(self) -> Failure | None:
         """Return the cause according to the first rule that finds one, or None if the logs contain no signature.
 
         Of all hits, the earliest one of the first `HitKind` counts.
         """
-        hits = self.logs.find_hits(self.logs.search, warnings=self.warnings)
+        search = self.logs.search if self.secondary else self.logs.search.select(_is_no_consequence)
+        hits = self.logs.find_hits(search, warnings=self.warnings)
         if not hits:
             return None
         hit = earliest_hit(hits)
