@@ -89,3 +89,19 @@ def test_what_processes_print_as_the_scheduler_ends_them_is_not_the_cause(
 
     failure = failure_of(tmp_path / "with_error", cause, f"{text}\n{OUT_OF_MEMORY}\n{NODE_FAILED}\n")
     assert (failure.cause, failure.rank) == ("the accelerator is out of memory", 3)
+
+
+TIME_LIMIT = "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-11-22T12:00:00 DUE TO TIME LIMIT ***"
+
+
+@pytest.mark.parametrize("text", LOST)
+def test_what_processes_print_after_the_time_limit_is_not_the_cause_of_a_hang(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llmb.drive.finalize.write_result.find_last_pause_s", lambda *_: 1800.0)
+    failure = failure_of(tmp_path / "after", "timeout", f"{TIME_LIMIT}\n{text}\n")
+    assert failure.cause == "hit the time limit after 0 of 50 steps; it printed no step in its last 30 min"
+    assert failure.remedy.startswith("the training may hang")
+
+    failure = failure_of(tmp_path / "before", "timeout", f"{OUT_OF_MEMORY}\n{TIME_LIMIT}\n{text}\n")
+    assert (failure.cause, failure.rank) == ("the accelerator is out of memory", 3)

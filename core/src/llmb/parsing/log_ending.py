@@ -7,15 +7,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from llmb.logs.attempt_folders import earlier_attempts
 from llmb.logs.failures.choose_cause import diagnose, last_exception
+from llmb.logs.failures.scheduler_endings import signatures_of_endings
 from llmb.logs.failures.steps_after_error import LastSteps, NewParser
 from llmb.logs.read_blocks import end_of
 from llmb.logs.steps.step_series import StepSeries
 from llmb.plugins.registry import PluginRegistry, warn_left_out
-from llmb.values.causes import CAUSES, Cause
+from llmb.values.causes import CAUSES
 from llmb.values.errors import PluginError
 from llmb.values.failure import Failure, Signature
 from llmb.values.steps import Notice, Step
@@ -25,9 +26,6 @@ LogStatus = Literal["complete", "incomplete", "no_data", "nan"]
 
 END_BYTES = 4 << 20
 """Bytes at the end of a log that are searched for messages of schedulers, and for failures after the last step."""
-
-LONGEST_MESSAGE = 1000
-"""Characters at the end of a scheduler's message that are searched. Longer texts may be cut by a block of the log."""
 
 SUCCEEDED = re.compile(rb'"key": ?"run_stop"[^\n]*"status": ?"success"')
 """Message of a training that succeeded, required by MLPerf's rules for training logs (mlcommons/logging, run_stop)."""
@@ -118,27 +116,14 @@ def _find_exception(
 
 
 def _scheduler_signatures(path: Path, registry: PluginRegistry) -> Iterator[Signature]:
-    """Yield the messages of installed schedulers at the end of a log, as signatures.
-
-    The signatures are secondary, because a process may have failed before and the others waited until the scheduler
-    ended them.
-    """
+    """Yield the messages of installed schedulers at the end of a log, as signatures."""
     end, found = end_of(path, END_BYTES), list[Step | Notice]()
     for parser in registry.message_parsers():
         try:
             found += [*parser.feed(end), *parser.close()]
         except PluginError as error:  # the user did not name this scheduler
             warn_left_out(error)
-    for notice in found:
-        if isinstance(notice, Notice) and notice.kind in CAUSES and notice.text:
-            entry = CAUSES[cast("Cause", notice.kind)]
-            yield Signature(
-                needle=notice.text[-LONGEST_MESSAGE:],
-                cause=entry.text,
-                remedy=entry.remedy,
-                primary=False,
-                origin=entry.origin or "",
-            )
+    yield from signatures_of_endings(found)
 
 
 def _size(path: Path) -> int:

@@ -20,6 +20,7 @@ from llmb.drive.finalize.remedy_of_run import fill_remedy
 from llmb.drive.hung_jobs import add_last_pause, find_last_pause_s
 from llmb.logs.failures.choose_cause import diagnose, last_exception
 from llmb.logs.failures.failure_evidence import log_tail
+from llmb.logs.failures.scheduler_endings import signatures_of_endings
 from llmb.logs.failures.signature_files import known_failure
 from llmb.logs.rank_in_file_name import processes_of_logs
 from llmb.plan_runs import RunPlan
@@ -209,6 +210,10 @@ def _search_logs(plan: RunPlan, logs: LogCopies, ending: Ending, registry: Plugi
     known, starts = registry.signatures(plan.run.framework), logs.superseded_until()
     if ending.cause in EXPLAINED:
         return diagnose(logs.copies, known, starts, warnings=False, secondary=False)
+    if ending.hung:
+        endings = [*signatures_of_endings(logs.scheduler_notices)]
+        found = diagnose(logs.copies, known, starts, endings=endings)
+        return None if found and found.cause in {each.cause for each in endings} else found
     if (found := diagnose(logs.copies, known, starts)) or ending.cause not in UNEXPLAINED:
         return found
     exception = last_exception(logs.copies, known, starts)
