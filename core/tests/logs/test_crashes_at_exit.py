@@ -74,3 +74,38 @@ def test_a_crash_is_the_cause_of_what_does_not_explain_it(tmp_path: Path, before
     time = "2026-11-22T15:00:01 " if "15:00" in before else ""
     found = diagnosed(tmp_path / "run.log", before + labelled(0, time + crash))
     assert (found.cause, found.rank) == (CRASHES[crash], 0)
+
+
+SIGNALS = {-11: ("SIGSEGV", "segmentation fault"), -7: ("SIGBUS", "bus error")}
+
+
+def entry(rank: int, code: int) -> str:
+    traceback = f"Signal {-code} ({SIGNALS[code][0]}) received by PID {rank + 90}" if code < 0 else "<N/A>"
+    return (
+        f"  time      : 2026-11-22_10:00:00\n  host      : n1\n  rank      : {rank} (local_rank: {rank})\n"
+        f"  exitcode  : {code} (pid: {rank + 90})\n  error_file: <N/A>\n  traceback : {traceback}\n"
+    )
+
+
+def table(others: str, root: str) -> str:
+    """Return the table of torchrun about processes that failed."""
+    rules = "=" * 60, "-" * 60
+    parts = (rules[0], "train.py FAILED", rules[1], "Failures:", f"[1]:\n{others}{rules[1]}")
+    begin = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n"
+    return begin + "\n".join((*parts, "Root Cause (first observed failure):", f"[0]:\n{root}{rules[0]}\n"))
+
+
+@pytest.mark.parametrize("code", SIGNALS)
+def test_a_crash_after_the_first_failure_of_a_table_is_not_the_cause(tmp_path: Path, code: int) -> None:
+    found = diagnosed(tmp_path / "run.log", table(entry(0, code), entry(3, 1)))
+    assert (found.cause, found.rank) == ("unknown: a process exited with code 1", 3)
+
+
+@pytest.mark.parametrize("code", SIGNALS)
+def test_the_crash_that_a_table_reports_first_is_the_cause(tmp_path: Path, code: int) -> None:
+    first = table(entry(0, 1), entry(3, code))
+    found = diagnosed(tmp_path / "run.log", first)
+    assert (found.cause, found.rank) == (f"a process crashed ({SIGNALS[code][1]})", 3)
+
+    of_next_node = table(entry(8, 1), entry(11, 1))
+    assert diagnosed(tmp_path / "run.log", first + of_next_node).cause == found.cause
