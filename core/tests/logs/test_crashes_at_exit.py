@@ -109,3 +109,9 @@ def test_the_crash_that_a_table_reports_first_is_the_cause(tmp_path: Path, code:
 
     of_next_node = table(entry(8, 1), entry(11, 1))
     assert diagnosed(tmp_path / "run.log", first + of_next_node).cause == found.cause
+
+
+@pytest.mark.parametrize("signal", ["SignalException: Process 12 got signal: 15", "KeyboardInterrupt"])
+def test_the_message_of_the_scheduler_is_its_own_evidence(tmp_path: Path, signal: str) -> None:
+    found = diagnosed(tmp_path / "run.log", f"{labelled(3, UNCAUGHT + signal)}{CANCELLED}\n")
+    assert (found.cause, found.rank, found.evidence) == ("the time limit", None, CANCELLED)

@@ -257,8 +257,10 @@ class Diagnosis:
     def _secondary(self, hit: Hit, errors: Errors) -> Failure:
         """Return the cause of a secondary signature, with the last error above it as evidence if there is one.
 
-        Such an error only reports another process.
+        Such an error only reports another process. A scheduler's message is evidence itself, because it is no rank's.
         """
+        if hit.signature in self.endings:
+            return self.logs.failure_of_hit(hit)
         last = ((path, found[-1].offset) for path, found in errors.items() if found)
         path, offset = next(last, (hit.path, hit.offset))
         return self.logs.failure(hit.signature, path, offset, hit.cause, hit.process)
