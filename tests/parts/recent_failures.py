@@ -338,6 +338,11 @@ FAILED = {
                 "failed to launch on the GPU"),
         "a GPU library failed (the function failed to launch on the GPU)", 1, None,
     ),
+    "matrix product with a value that the library does not support": (
+        of_rank(1, "RuntimeError: /opt/gemm/cublaslt_gemm.cu:412 in function cublas_gemm: cuBLAS Error: an unsupported "
+                "value or parameter was passed to the function"),
+        "a GPU library failed (an unsupported value or parameter was passed to the function)", 1, None,
+    ),
     "GPUs that only TensorFlow misses": (
         "2025-01-20 10:00:00.0: E external/local_xla/xla/cuda_driver.cc:152] failed call to cuInit: INTERNAL: CUDA "
         f"error: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected\n{FRAMES}KeyError: 1\n",
