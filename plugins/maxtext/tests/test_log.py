@@ -141,6 +141,9 @@ def test_fields_come_and_go_with_the_version(line: str, step: Step) -> None:
         "Completed eval step: 5, seconds: 1.500, running loss=1.5",
         "Completed eval after train step 500, loss=0.516, perplexity=1.830",
         "saved a checkpoint at step 5",
+        "completed step: 5, seconds: 5.741,5",
+        "completed step: 5, seconds: 5.74158,2",
+        "completed step: 5, seconds: 5.741.582",
     ],
 )
 def test_what_is_no_step(line: str) -> None:

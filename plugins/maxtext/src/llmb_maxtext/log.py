@@ -50,7 +50,7 @@ _FIELD = re.compile(rb"[\w/ ().-]+(?:: ?(?:-?[\d.]*(?:e[+-]?\d*)?|nan|inf))?")
 
 _WRAPPED_AT_BLANK = re.compile(rb"(?<=[,:])\s*\n\s*")
 
-_COMPLETE = re.compile(rb"-?(?:\d+\.\d{3,}|(?:nan|inf)\b)")
+_COMPLETE = re.compile(rb"-?(?:\d++\.\d{3,}+(?![.,]\d)|(?:nan|inf)\b)")
 """A number that is complete whatever follows, because MaxText prints three decimals."""
 
 
