@@ -55,6 +55,35 @@ def test_the_exception_of_the_process_that_failed_first_counts(tmp_path: Path) -
     assert (found.cause, found.rank, found.host) == ("a process failed with KeyError", 11, "n1")
 
 
+FRAMES = 'Traceback (most recent call last):\n  File "/opt/train.py", line 7, in <module>\n    main()\n'
+LOST = {
+    "torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error": (
+        "another process of the run died"
+    ),
+    "XlaRuntimeError: INTERNAL: NCCL operation ncclGroupEnd() failed: unhandled system error (run with it).": (
+        "NCCL could not reach another process"
+    ),
+}
+
+
+def labelled(rank: int, text: str) -> str:
+    return "".join(f"[rank{rank}]: {line}\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_the_exception_of_the_first_process_may_be_below_the_messages_of_others(tmp_path: Path, lost: str) -> None:
+    text = labelled(1, FRAMES + lost) + labelled(3, f"{FRAMES}ValueError: bad batch")
+    found = failure_of(tmp_path, text + report(3, "n0", "05:00:10"))
+    assert (found.cause, found.rank, found.host) == ("a process failed with ValueError", 3, "n0")
+
+    found = failure_of(tmp_path, text + report(1, "n0", "05:00:10"))
+    assert (found.cause, found.rank) == (LOST[lost], 1)
+
+    text = labelled(1, FRAMES + lost) + labelled(3, f"{FRAMES}RuntimeError: CUDA error: CUBLAS_STATUS_INTERNAL_ERROR")
+    found = failure_of(tmp_path, text + report(3, "n0", "05:00:10"))
+    assert (found.cause, found.rank) == ("a GPU library failed", 3)
+
+
 def test_a_report_without_a_time_counts_after_those_with_one(tmp_path: Path) -> None:
     without = report(2, "n0", "05:00:40").replace("  time      : 2026-11-27_05:00:40\n", "")
     found = failure_of(tmp_path, without + report(11, "n1", "05:00:10"))

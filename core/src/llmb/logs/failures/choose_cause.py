@@ -10,7 +10,7 @@ import attrs
 
 from llmb.logs.failures.commands_in_remedies import FIRST_ERRORS
 from llmb.logs.failures.earliest_hit import SIDE_EFFECTS, earliest_hit, ending_above, ending_below, precedes
-from llmb.logs.failures.exceptions import AT_THE_END, CHAINED, exception_in, first_exception, read_tail
+from llmb.logs.failures.exceptions import AT_THE_END, CHAINED, TailLine, exception_in, first_exception, read_tail
 from llmb.logs.failures.launcher_reports import find_reported_exception, follows_report
 from llmb.logs.failures.run_logs import Errors, PlacedLine, RunLogs
 from llmb.logs.failures.signature_search import Hit, HitKind, line_at, text_of
@@ -28,6 +28,9 @@ PROCESS_FAILED: Final = Signature(
 
 PEER_DIED: Final = "another process of the run died"
 """The cause of signatures that processes also print while a scheduler ends all of them."""
+
+LOST_PEER: Final = (PEER_DIED, "NCCL could not reach another process")
+"""Causes of signatures that a process prints once another one ended, sometimes above the exception of that one."""
 
 WAITED: Final = "a rank waited in vain for the other ranks"
 """The cause of signatures that processes print after a timeout, usually before they end themselves."""
@@ -144,6 +147,7 @@ class Diagnosis:
         errors = self.logs.errors_above(hits)
         return (
             _find_exception(self.logs, errors, ended=False)  # an exception above the signature explains it
+            or self._exception_of_first(hit)  # a launcher reported its process, and the others lost it
             or self._reported_exception()  # a launcher reported the exception
             or self._unknown_process(hit, errors)  # a launcher reported a process, but not why it ended
             or self._ending_after_peer(hit)  # a scheduler ended the processes, and one saw the death of another
@@ -171,11 +175,7 @@ class Diagnosis:
         errors = attrs.evolve(self.logs, paths=[hit.path]).errors_above([hit])[hit.path]
         close = [each for each in errors if each.label or hit.offset - each.offset <= SIDE_EFFECTS]
         error = first_exception([each for each in close if each.uncaught], ended=True)
-        if error is None:
-            return None
-        secondary = self.logs.search.select(lambda each: not each.primary and not each.report)  # the crash is primary
-        known = attrs.evolve(self.logs, search=secondary).find_signature(hit.path, error)
-        return self.logs.failure_of_hit(known) if known else self.logs.failure_of_exception(hit.path, error)
+        return self._failure_of_exception(hit.path, error) if error else None
 
     def _hit_before_crash(self, hit: Hit) -> Hit | None:
         """Return the hit above a crash after which processes end: a timeout, or a message of the scheduler, or None."""
@@ -220,6 +220,25 @@ class Diagnosis:
         later = attrs.evolve(self, logs=attrs.evolve(self.logs, starts={**self.logs.starts, hit.path: start}))
         failure = later.cause() or _find_exception(later.logs, later.logs.final_errors, ended=True)
         return failure if failure and not failure.cause.startswith(UNKNOWN) else None
+
+    def _exception_of_first(self, hit: Hit) -> Failure | None:
+        """Return the exception that ended the process that launchers report first, or None.
+
+        It may be below the messages of processes that lost this process, because several processes write a log.
+        """
+        if hit.signature.cause not in LOST_PEER:
+            return None
+        for path, found in self.logs.final_errors.items():
+            own = [each for each in found if each.uncaught and self.logs.is_of_first(path, each.line)]
+            if error := first_exception(own, ended=True):
+                return self._failure_of_exception(path, error)
+        return None
+
+    def _failure_of_exception(self, path: Path, error: TailLine) -> Failure:
+        """Return the failure that the secondary signature in an exception describes, or else the exception."""
+        secondary = self.logs.search.select(lambda each: not each.primary and not each.report)
+        known = attrs.evolve(self.logs, search=secondary).find_signature(path, error)
+        return self.logs.failure_of_hit(known) if known else self.logs.failure_of_exception(path, error)
 
     def _reported_exception(self) -> Failure | None:
         """Return the exception in a launcher's report about the process that failed first, or None."""
