@@ -169,7 +169,7 @@ def _(toy: ToyRuns) -> list[int]:
     return codes(toy, ("run", unreachable(toy), "--dry-run"))
 
 
-@case("`attach`", "no run is unfinished")
+@case("`attach`", "no run is unfinished, even if an ended run failed")
 def _(toy: ToyRuns) -> list[int]:
     failed_run(toy)
     return codes(toy, ("attach",))
@@ -178,6 +178,12 @@ def _(toy: ToyRuns) -> list[int]:
 @case("`attach RUN`", "the run failed before `attach`")
 def _(toy: ToyRuns) -> list[int]:
     return codes(toy, ("attach", failed_run(toy)))
+
+
+@case("`attach RUN --check`", "the run ended before `attach`, and the verdict is fail")
+def _(toy: ToyRuns) -> list[int]:
+    run_id = str(toy.runs("run", judged(toy, "fp8"))[0]["run_id"])
+    return codes(toy, ("attach", run_id, "--check"))
 
 
 @case("`attach RUN`", "the run is not submitted yet, and a secret that its job needs is not exported")
