@@ -90,7 +90,18 @@ def test_the_points_of_a_sweep_are_a_table(toy: Any) -> None:
 
 
 def test_a_single_run_has_no_table(toy: Any) -> None:
-    assert dry_run(toy, toy.spec()).startswith("# tiny-h100-bf16-1 (repeat 1)")
+    cost, run, *_ = dry_run(toy, toy.spec()).splitlines()
+    assert cost == "# the time limit allows at most 1 GPU hours, without preparation"
+    assert run.startswith("# tiny-h100-bf16-1 (repeat 1)")
+
+
+@pytest.mark.parametrize(("gpu_type", "shown"), [("h100", True), ("cpu", False)])
+def test_the_gpu_hours_of_all_runs_are_shown(toy: Any, gpu_type: str, shown: bool) -> None:
+    workload = {"gpu_type": gpu_type, "gpus": [2, 4], "repeats": 2, "time_limit": "30m"}
+    target = {"scheduler": "slurm", "workdir": "/work"}
+    text = dry_run(toy, toy.spec(workload=workload, parallelism={"global_batch_size": 4}, target=target))
+    assert ("# the time limits of 4 runs allow at most 6 GPU hours, without preparation\n" in text) is shown
+    assert ("GPU hours" in text) is shown
 
 
 def test_the_command_of_a_declared_framework_is_shown(toy: Any) -> None:

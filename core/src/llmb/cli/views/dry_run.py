@@ -11,6 +11,7 @@ from typing import Any
 import llmb
 from llmb.cli import output
 from llmb.cli.spec_in_remedies import SpecArguments
+from llmb.cli.views.numbers import format_number
 from llmb.cli.views.sweep import KEYS_IN_NAME, describe_sweep
 from llmb.cli.views.tables import Column, lay_out_table
 
@@ -50,6 +51,7 @@ def print_plans(
         width = output.terminal_width()
         for line in _point_table(plans, None if width is None else width - len(COMMENT)):
             output.print_prose(line, begin=COMMENT)
+    _print_comments(_describe_cost(plans))
     for plan in plans:
         _print_comments(_describe(plan, existing))
         for phase in plan.job.phases:
@@ -126,6 +128,14 @@ def _describe(plan: llmb.RunPlan, existing: Mapping[str, bool]) -> Iterable[str]
         yield f"profiled with {_describe_profile(run.profile, run.steps)}: recorded without a verdict"
     yield from (f"target.env: {name}={value}" for name, value in plan.target.env.items())
     yield from _describe_needed_items(plan, existing)
+
+
+def _describe_cost(plans: Sequence[llmb.RunPlan]) -> Iterable[str]:
+    """Yield the GPU hours of the training jobs if each of them uses its time limit. Yield nothing for CPUs."""
+    gpu_hours = sum(plan.run.gpus * plan.job.time_limit_s for plan in plans if plan.run.gpu_type != "cpu") / 3600
+    if gpu_hours:
+        limits = "the time limit allows" if len(plans) == 1 else f"the time limits of {len(plans)} runs allow"
+        yield f"{limits} at most {format_number(gpu_hours)} GPU hours, without preparation"
 
 
 def _print_phase(phase: llmb.Phase, job: llmb.Job) -> None:
