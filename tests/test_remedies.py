@@ -291,7 +291,12 @@ def test_commands_are_valid_bash() -> None:
 
 @pytest.mark.slow
 def test_commands_of_llmb_exist() -> None:
-    names = {"--help", "--version", *(each.name or each.callback.__name__ for each in app.registered_commands)}
+    names = {
+        "--help",
+        "--version",
+        "--show-completion",
+        *(each.name or each.callback.__name__ for each in app.registered_commands),
+    }
     used = [each for each in commands() if each.startswith("llmb ")]
     assert [each for each in used if each.split()[1] not in names] == []
 
